@@ -1,0 +1,30 @@
+// The canonical model of a request to a server. It belongs to no connection and to no MCP version:
+// doors make calls, servers answer them, and each call ends in exactly one outcome.
+
+import type { Failure } from '../failures.ts';
+
+export type Outcome =
+  | { readonly ok: true; readonly result: Buffer; readonly isError: boolean }
+  | { readonly ok: false; readonly failure: Failure };
+
+export type Signal =
+  | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
+  | { readonly type: 'log'; readonly level: string; readonly params: Buffer };
+
+export type Call = {
+  /** The caller's handle for cancellation and progress events; unguessable unless the caller chose it. */
+  readonly requestId: string;
+  readonly server: string;
+  readonly method: string;
+  /** The tool, prompt or URI, for audit and for the allow list; the empty string where a method has none. */
+  readonly name: string;
+  /** The whole `params` object as JSON bytes, forwarded unchanged but for the progress token. */
+  readonly params: Buffer;
+  readonly principal: string;
+  readonly door: 'nats' | 'control' | 'plugin' | 'troupe';
+  readonly timeoutMs?: number;
+  /** Called for progress and logs while the call is in flight, never after its outcome. */
+  readonly onSignal?: (signal: Signal) => void;
+  /** Called exactly once. */
+  readonly settle: (outcome: Outcome) => void;
+};

@@ -1,0 +1,79 @@
+// Every failure a caller can meet, in one table: JSON-RPC code, NATS code, exit code.
+// A failure also says whether the request reached the server, because that decides if the caller may try again.
+
+type Codes = { readonly rpc: number; readonly nats: number; readonly exit: number };
+
+export const FAILURES = {
+  malformed: { rpc: -32700, nats: 400, exit: 2 },
+  invalid: { rpc: -32602, nats: 400, exit: 2 },
+  unauthorized: { rpc: -32013, nats: 403, exit: 3 },
+  unknownServer: { rpc: -32602, nats: 404, exit: 1 },
+  unknownName: { rpc: -32602, nats: 404, exit: 1 },
+  unsupported: { rpc: -32601, nats: 404, exit: 1 },
+  unavailable: { rpc: -32010, nats: 503, exit: 4 },
+  busy: { rpc: -32012, nats: 429, exit: 1 },
+  timeout: { rpc: -32001, nats: 408, exit: 1 },
+  cancelled: { rpc: -32014, nats: 499, exit: 1 },
+  lost: { rpc: -32011, nats: 502, exit: 1 },
+  tooLarge: { rpc: -32015, nats: 413, exit: 1 },
+  rejected: { rpc: -32603, nats: 500, exit: 1 },
+  internal: { rpc: -32603, nats: 500, exit: 1 },
+} as const satisfies Record<string, Codes>;
+
+export type FailureCode = keyof typeof FAILURES;
+
+/** What is known of the request's fate: it never left, it left and nobody knows, or it was answered with an error. */
+export type Delivery = 'not sent' | 'outcome unknown' | 'failed';
+
+export type Failure = {
+  readonly code: FailureCode;
+  readonly delivery: Delivery;
+  /** One sentence that names the thing and the remedy. */
+  readonly message: string;
+  readonly server?: string;
+  readonly state?: string;
+  /** The server's own JSON-RPC error object, byte for byte, when it rejected the request itself. */
+  readonly error?: Buffer;
+};
+
+/** The JSON-RPC error object of a failure: the server's own bytes if it sent one, else ours. */
+export function errorObject(failure: Failure): Buffer {
+  if (failure.error) return failure.error;
+  const { code, delivery, message, server, state } = failure;
+  return Buffer.from(
+    JSON.stringify({ code: FAILURES[code].rpc, message, data: { troupe: { code, delivery, server, state } } }),
+  );
+}
+
+/** The HTTP-like code of `Nats-Service-Error-Code`. A server's own error is judged by its JSON-RPC code. */
+export function natsCode(failure: Failure): number {
+  return failure.error ? natsCodeOf(rpcCodeOf(failure)) : FAILURES[failure.code].nats;
+}
+
+export function rpcCodeOf(failure: Failure): number {
+  if (!failure.error) return FAILURES[failure.code].rpc;
+  try {
+    const { code } = JSON.parse(failure.error.toString());
+    return Number.isInteger(code) ? code : FAILURES.rejected.rpc;
+  } catch {
+    return FAILURES.rejected.rpc; // an error object that is no object: the server's fault, reported as such
+  }
+}
+
+function natsCodeOf(rpcCode: number): number {
+  if (rpcCode === -32602 || rpcCode === -32600 || rpcCode === -32700) return 400;
+  if (rpcCode === -32601 || rpcCode === -32002) return 404;
+  return 500;
+}
+
+/** The one error class of troupe: a sentence for the person, a code for the program. */
+export class TroupeError extends Error {
+  readonly code: FailureCode;
+  constructor(code: FailureCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'TroupeError';
+    this.code = code;
+  }
+}
+
+export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
