@@ -1,0 +1,115 @@
+// The daemon's life, and the order of all others: store, bus, plugins, servers, doors; and the same in reverse.
+// Whatever fails while it starts, what was already started, and only that, is closed again before the daemon ends.
+
+import { assign, fromPromise, setup } from 'xstate';
+
+// ── Types ────────────────────────────────────────────────────────────────────
+
+export type DaemonSpec = { readonly closeMs: number };
+export type DaemonEvent = { type: 'stop' } | { type: 'abort' } | { type: 'crashed'; why: string };
+
+type Context = { spec: DaemonSpec; why: string };
+
+const port = () =>
+  fromPromise<void>(() => {
+    throw new Error('daemon: its ports were not provided');
+  });
+
+// ── Setup ────────────────────────────────────────────────────────────────────
+
+const daemon = setup({
+  types: {
+    context: {} as Context,
+    input: {} as DaemonSpec,
+    events: {} as DaemonEvent,
+    output: {} as { why: string },
+  },
+  actors: {
+    openStore: port(),
+    openBus: port(),
+    openPlugins: port(),
+    openServers: port(),
+    openDoors: port(),
+    closeDoors: port(),
+    closeServers: port(),
+    closePlugins: port(),
+    closeBus: port(),
+    closeStore: port(),
+  },
+  actions: {
+    /** The first trouble is the cause; what goes wrong while we clear up after it is not. */
+    blame: assign({ why: ({ context }, why: string) => context.why || why }),
+  },
+  delays: { close: ({ context }) => context.spec.closeMs },
+});
+
+/** What was thrown, or what a `crashed` event says. */
+const blameError = {
+  type: 'blame',
+  params: ({ event }: { event: { error: unknown } }) => String(event.error),
+} as const;
+const blameCrash = { type: 'blame', params: ({ event }: { event: { why: string } }) => event.why } as const;
+
+type Part = 'Store' | 'Bus' | 'Plugins' | 'Servers' | 'Doors';
+
+/** One part comes up. If it cannot, or nobody wants it any more, it and all before it are closed. */
+const opening = (part: Part, next: string) =>
+  ({
+    invoke: {
+      src: `open${part}`,
+      onDone: next,
+      onError: { target: `#daemon.stopping.${part.toLowerCase()}`, actions: blameError },
+    },
+    on: {
+      stop: `#daemon.stopping.${part.toLowerCase()}`,
+      crashed: { target: `#daemon.stopping.${part.toLowerCase()}`, actions: blameCrash },
+    },
+  }) as const;
+
+/** One part goes down; neither an error nor silence keeps the others from going down too. */
+const closing = (part: Part, next: string) =>
+  ({
+    invoke: {
+      src: `close${part}`,
+      onDone: next,
+      onError: { target: next, actions: blameError },
+    },
+    after: { close: next },
+  }) as const;
+
+// ── Machine ──────────────────────────────────────────────────────────────────
+
+export const daemonMachine = daemon.createMachine({
+  id: 'daemon',
+  context: ({ input }) => ({ spec: input, why: '' }),
+  output: ({ context }) => ({ why: context.why }),
+  initial: 'starting',
+  on: { abort: '.stopped' },
+  states: {
+    starting: {
+      initial: 'store',
+      states: {
+        store: opening('Store', 'bus'),
+        bus: opening('Bus', 'plugins'),
+        plugins: opening('Plugins', 'servers'),
+        servers: opening('Servers', 'doors'),
+        doors: opening('Doors', '#daemon.running'),
+      },
+    },
+    running: {
+      on: { stop: 'stopping', crashed: { target: 'stopping', actions: blameCrash } },
+    },
+    stopping: {
+      initial: 'doors',
+      on: { crashed: { actions: blameCrash } },
+      states: {
+        doors: closing('Doors', 'servers'),
+        servers: closing('Servers', 'plugins'),
+        plugins: closing('Plugins', 'bus'),
+        bus: closing('Bus', 'store'),
+        store: closing('Store', '#daemon.stopped'),
+      },
+    },
+    stopped: { type: 'final' },
+  },
+});

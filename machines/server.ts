@@ -1,0 +1,170 @@
+// The life of one MCP server: it is opened, serves, drains, closes; after a failure it is reopened, until it failed
+// too often. Calls do not pass through here: the connection carries them, and tells when the last one is done.
+
+import type { ErrorActorEvent } from 'xstate';
+import { assign, fromCallback, raise, sendTo, setup } from 'xstate';
+
+// ── Types ────────────────────────────────────────────────────────────────────
+
+/** More than `intensity` restarts within `periodMs` is a crash loop. `backoffMs` is the wait before each. */
+export type RestartPolicy = {
+  readonly intensity: number;
+  readonly periodMs: number;
+  readonly backoffMs: readonly number[];
+};
+export type ServerSpec = {
+  readonly name: string;
+  readonly restart: RestartPolicy;
+  readonly openMs: number;
+  readonly drainMs: number;
+  readonly closeMs: number;
+};
+
+/** Where a server goes once it is closed. */
+export type Destination = 'stopped' | 'asleep' | 'up' | 'gone';
+
+export type ServerCommand =
+  | { type: 'start' }
+  | { type: 'stop' }
+  | { type: 'restart' }
+  | { type: 'remove' }
+  | { type: 'wanted' };
+export type ToConnection = { type: 'drain' } | { type: 'close' };
+export type FromConnection =
+  | { type: 'connection.ready' }
+  | { type: 'connection.drained' }
+  | { type: 'connection.quiet' }
+  | { type: 'connection.refused'; why: string }
+  | { type: 'connection.closed'; why: string };
+export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
+
+type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
+type Context = { spec: ServerSpec; next: Destination; restarts: number; recent: number; why: string };
+
+const notProvided = () => {
+  throw new Error('server: the connection was not provided');
+};
+
+// ── Setup: the words the machine is written in ───────────────────────────────
+
+const server = setup({
+  types: { context: {} as Context, input: {} as ServerSpec, events: {} as ServerEvent | ConnectionCrashed },
+  actors: { connection: fromCallback<ToConnection, ServerSpec>(notProvided) },
+  actions: {
+    headFor: assign({ next: (_, next: Destination) => next }),
+    blame: assign({ why: (_, why: string) => why }),
+    forgive: assign({ recent: 0, why: '' }),
+    drainConnection: sendTo('connection', { type: 'drain' }),
+    closeConnection: sendTo('connection', { type: 'close' }),
+    countRestart: assign({
+      restarts: ({ context }) => context.restarts + 1,
+      recent: ({ context }) => context.recent + 1,
+    }),
+    // Forgetting each restart one period later makes `recent` a sliding window that needs no clock.
+    forgetLater: raise({ type: 'restart.forgotten' }, { delay: 'period' }),
+    forgetRestart: assign({ recent: ({ context }) => Math.max(0, context.recent - 1) }),
+  },
+  guards: {
+    headsFor: ({ context }, next: Destination) => context.next === next,
+    mayRestart: ({ context }) => context.recent < context.spec.restart.intensity,
+  },
+  delays: {
+    open: ({ context }) => context.spec.openMs,
+    drain: ({ context }) => context.spec.drainMs,
+    close: ({ context }) => context.spec.closeMs,
+    period: ({ context }) => context.spec.restart.periodMs,
+    backoff: ({ context: { spec, recent } }) =>
+      spec.restart.backoffMs[Math.min(recent, spec.restart.backoffMs.length) - 1] ?? 0,
+  },
+});
+
+const headFor = (next: Destination) => ({ type: 'headFor', params: next }) as const;
+
+/** While it says goodbye, a command only changes where it goes next, and a lost connection is what was wanted. */
+const leaving = {
+  start: { actions: headFor('up') },
+  restart: { actions: headFor('up') },
+  stop: { actions: headFor('stopped') },
+  remove: { actions: headFor('gone') },
+  wanted: { guard: { type: 'headsFor', params: 'asleep' }, actions: headFor('up') },
+  'connection.closed': '#server.closed',
+  'connection.refused': '#server.closed',
+  'xstate.error.actor.connection': '#server.closed',
+} as const;
+
+// ── Machine: the whole life ──────────────────────────────────────────────────
+
+export const serverMachine = server.createMachine({
+  id: 'server',
+  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, why: '' }),
+  initial: 'stopped',
+  on: { 'restart.forgotten': { actions: 'forgetRestart' } },
+  states: {
+    stopped: { on: { start: 'up', restart: 'up', remove: 'gone' } },
+    asleep: { on: { start: 'up', restart: 'up', wanted: 'up', stop: 'stopped', remove: 'gone' } },
+    up: {
+      invoke: {
+        id: 'connection',
+        src: 'connection',
+        input: ({ context }) => context.spec,
+        onError: { target: 'down', actions: { type: 'blame', params: ({ event }) => String(event.error) } },
+      },
+      initial: 'opening',
+      on: {
+        'connection.closed': { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
+        // A server that speaks no version of ours, or a command that does not exist, will not mend by trying again.
+        'connection.refused': { target: 'failed', actions: { type: 'blame', params: ({ event }) => event.why } },
+        remove: { target: '.closing', actions: headFor('gone') },
+      },
+      states: {
+        opening: {
+          on: {
+            'connection.ready': 'ready',
+            stop: { target: 'closing', actions: headFor('stopped') },
+            restart: { target: 'closing', actions: headFor('up') },
+          },
+          after: { open: { target: '#server.down', actions: { type: 'blame', params: 'did not open in time' } } },
+        },
+        ready: {
+          entry: { type: 'blame', params: '' },
+          on: {
+            stop: { target: 'draining', actions: headFor('stopped') },
+            restart: { target: 'draining', actions: headFor('up') },
+            remove: { target: 'draining', actions: headFor('gone') },
+            'connection.quiet': { target: 'draining', actions: headFor('asleep') },
+          },
+        },
+        draining: {
+          entry: 'drainConnection',
+          on: { ...leaving, 'connection.drained': 'closing' },
+          after: { drain: 'closing' },
+        },
+        // Stopping an actor does not wait for it, so the goodbye is a state of its own.
+        closing: { entry: 'closeConnection', on: leaving, after: { close: '#server.closed' } },
+      },
+    },
+    closed: {
+      always: [
+        { guard: { type: 'headsFor', params: 'up' }, target: 'up' },
+        { guard: { type: 'headsFor', params: 'asleep' }, target: 'asleep' },
+        { guard: { type: 'headsFor', params: 'gone' }, target: 'gone' },
+        { target: 'stopped' },
+      ],
+    },
+    down: { always: [{ guard: 'mayRestart', target: 'waiting' }, { target: 'failed' }] },
+    waiting: {
+      entry: ['countRestart', 'forgetLater'],
+      after: { backoff: 'up' },
+      on: { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone' },
+    },
+    failed: {
+      on: {
+        start: { target: 'up', actions: 'forgive' },
+        restart: { target: 'up', actions: 'forgive' },
+        stop: { target: 'stopped', actions: 'forgive' },
+        remove: 'gone',
+      },
+    },
+    gone: { type: 'final' },
+  },
+});
