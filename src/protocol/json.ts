@@ -1,0 +1,100 @@
+// Looks into JSON bytes without parsing them: the spans of members and elements, as sub-buffers that share memory.
+// Made for bytes that `readFrame` has accepted; of anything else they see what comes before the first fault, or nothing.
+
+import { BACKSLASH, COMMA, colonEnd, OPEN_BRACE, OPEN_BRACKET, spaceEnd, stringEnd, valueEnd } from './scan.ts';
+
+/** Deeper than any frame we accept, and still bounded. */
+const MAX_DEPTH = 10_000;
+
+export function* members(object: Buffer): Generator<[key: string, value: Buffer]> {
+  let at = inside(object, OPEN_BRACE);
+  while (at > 0) {
+    const keyTo = stringEnd(object, at);
+    const from = keyTo < 0 ? keyTo : colonEnd(object, keyTo);
+    const to = from < 0 ? from : valueEnd(object, from, MAX_DEPTH);
+    if (to < 0) return;
+    yield [textOf(object, at, keyTo), object.subarray(from, to)];
+    at = next(object, to);
+  }
+}
+
+export function* elements(array: Buffer): Generator<Buffer> {
+  let from = inside(array, OPEN_BRACKET);
+  while (from > 0) {
+    const to = valueEnd(array, from, MAX_DEPTH);
+    if (to < 0) return;
+    yield array.subarray(from, to);
+    from = next(array, to);
+  }
+}
+
+/**
+ * The value of `key`. A key that is given twice counts as absent: JSON readers disagree on which one is meant, and what
+ * we check must be what the server acts on.
+ */
+export function member(object: Buffer, key: string): Buffer | undefined {
+  const [span, another] = spansOf(object, key);
+  return span && !another ? object.subarray(span.from, span.to) : undefined;
+}
+
+export function stringOf(value: Buffer): string | undefined {
+  return stringEnd(value, 0) === value.length ? textOf(value, 0, value.length) : undefined;
+}
+
+export type Span = { readonly from: number; readonly to: number };
+
+/** Where the values of `key` lie: none, one, or the first two. */
+export function spansOf(object: Buffer, key: string): Span[] {
+  const spans: Span[] = [];
+  let at = inside(object, OPEN_BRACE);
+  while (at > 0 && spans.length < 2) {
+    const keyTo = stringEnd(object, at);
+    const from = keyTo < 0 ? keyTo : colonEnd(object, keyTo);
+    const to = from < 0 ? from : valueEnd(object, from, MAX_DEPTH);
+    if (to < 0) break;
+    if (isText(object, { from: at, to: keyTo }, key)) spans.push({ from, to });
+    at = next(object, to);
+  }
+  return spans;
+}
+
+/** Whether the JSON string in this span says `text`, however it is escaped. */
+export function isText(bytes: Buffer, { from, to }: Span, text: string): boolean {
+  const size = to - from - 2;
+  // Each character takes one byte to six; it takes one only if it is ASCII and not escaped.
+  if (size < text.length || size > 6 * text.length) return false;
+  if (size > text.length) return !isPlainAscii(bytes, from, to) && textOf(bytes, from, to) === text;
+  for (let at = 0; at < size; at++) if (bytes[from + 1 + at] !== text.charCodeAt(at)) return false;
+  return true;
+}
+
+function isPlainAscii(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte === BACKSLASH || byte > 0x7f) return false;
+  }
+  return true;
+}
+
+/** The text of the valid JSON string in this span, quotes included. */
+export function textOf(bytes: Buffer, from: number, to: number): string {
+  if (hasEscape(bytes, from, to)) return JSON.parse(bytes.toString('utf8', from, to));
+  return bytes.toString('utf8', from + 1, to - 1);
+}
+
+function hasEscape(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (bytes[at] === BACKSLASH) return true;
+  return false;
+}
+
+/** The first thing inside the container, or -1 if it is no such container. */
+function inside(bytes: Buffer, opener: number): number {
+  const at = spaceEnd(bytes, 0);
+  return bytes[at] === opener ? spaceEnd(bytes, at + 1) : -1;
+}
+
+/** The next thing in the container, or -1 if there is none. */
+function next(bytes: Buffer, from: number): number {
+  const at = spaceEnd(bytes, from);
+  return bytes[at] === COMMA ? spaceEnd(bytes, at + 1) : -1;
+}
