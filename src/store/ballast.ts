@@ -1,0 +1,53 @@
+// A reserve on the disk: a file of no content, deleted when the disk is full so that what matters can still be recorded,
+// and made again only when there is clearly room, so that it never takes the last space itself.
+
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+export type Ballast = {
+  /** Gives the space back; false when there was none to give. */
+  release(): boolean;
+  /** Whether the reserve is there, made now if it was missing and there is room for it twice. */
+  restore(): boolean;
+};
+
+export function ballastIn(directory: string, bytes: number): Ballast {
+  const file = join(directory, 'ballast');
+  return {
+    release() {
+      const isThere = sizeOf(file) > 0;
+      rmSync(file, { force: true });
+      return isThere;
+    },
+    restore() {
+      if (sizeOf(file) === bytes) return true;
+      return hasRoom(file, bytes) && fill(file, bytes);
+    },
+  };
+}
+
+function hasRoom(file: string, bytes: number): boolean {
+  const { bavail, bsize } = statfsSync(dirname(file));
+  return bavail * bsize >= 2 * bytes;
+}
+
+function fill(file: string, bytes: number): boolean {
+  const noise = randomBytes(Math.min(bytes, 65_536)); // zeros would take no space on a disk that compresses
+  try {
+    const descriptor = openSync(file, 'w', 0o600);
+    try {
+      for (let left = bytes; left > 0; ) left -= writeSync(descriptor, noise, 0, Math.min(left, noise.length));
+    } finally {
+      closeSync(descriptor);
+    }
+    return true;
+  } catch {
+    rmSync(file, { force: true }); // no room after all: half a reserve would only be in the way
+    return false;
+  }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}

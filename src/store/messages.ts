@@ -1,0 +1,35 @@
+// What the main thread and the writer thread say to each other. One batch is under way at a time, so batches need no number.
+
+import type { FailureCode } from '../failures.ts';
+import type { Op } from './statements.ts';
+
+export type Health = { readonly state: 'ready' | 'full' | 'locked' | 'failed' | 'closed'; readonly message: string };
+
+export type WriterSettings = {
+  readonly directory: string;
+  readonly file: string;
+  readonly ballastBytes: number;
+  readonly keepAudit: { readonly rows: number; readonly ageMs: number };
+  /** How long a lock of another program may last before it is reported, and how long opening waits for one. */
+  readonly lockedAfterMs: number;
+  readonly openMs: number;
+  readonly maxPages: number;
+};
+
+/** A place in the batch without a statement marks a flush. */
+export type ToWriter = { readonly type: 'batch'; readonly ops: readonly (Op | null)[] } | { readonly type: 'close' };
+
+export type FromWriter =
+  | { readonly type: 'opened' }
+  | { readonly type: 'refused'; readonly code: FailureCode; readonly message: string }
+  | News;
+
+/** What the writer says once it is open. */
+export type News = { readonly type: 'health'; readonly health: Health } | Verdict;
+
+/** `done`: committed, but for the statements in `faults`. Any other: nothing of the batch was recorded. */
+export type Verdict =
+  | { readonly type: 'done'; readonly faults: readonly Fault[] }
+  | { readonly type: 'busy' | 'full' | 'failed'; readonly message: string };
+
+export type Fault = { readonly index: number; readonly message: string };

@@ -1,0 +1,29 @@
+// Waits for a fact instead of sleeping: asks again until the check holds, or fails with the check's own complaint.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * The check holds when it neither throws nor returns `false`, so both `expect(…)` and a plain comparison can be asked.
+ * Its value is returned.
+ */
+export async function eventually<Value>(check: () => Value | Promise<Value>, timeoutMs = 5_000): Promise<Value> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const answer = await ask(check);
+    if (answer.holds) return answer.value;
+    if (performance.now() > deadline)
+      throw answer.complaint ?? new Error(`still false after ${timeoutMs} ms: ${check}`);
+    await sleep(10);
+  }
+}
+
+type Answer<Value> = { holds: true; value: Value } | { holds: false; complaint?: unknown };
+
+async function ask<Value>(check: () => Value | Promise<Value>): Promise<Answer<Value>> {
+  try {
+    const value = await check();
+    return value === false ? { holds: false } : { holds: true, value };
+  } catch (complaint) {
+    return { holds: false, complaint };
+  }
+}
