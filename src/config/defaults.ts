@@ -1,0 +1,32 @@
+// The configuration used when there is no file: three reference servers, so that the first start shows something.
+// It only names the files below the state directory; whoever starts the daemon creates them.
+
+import { join } from 'node:path';
+import type { Paths } from './paths.ts';
+import { type Config, type ServerConfig, settingsSchema, troupeSchema } from './schema.ts';
+
+export function defaultConfig(paths: Paths): Config {
+  const { requests, nats, logLevel } = troupeSchema.parse({});
+  return {
+    servers: [
+      reference('everything', ['stdio']),
+      reference('filesystem', [join(paths.state, 'files')]),
+      reference('memory', [], { MEMORY_FILE_PATH: join(paths.state, 'memory.jsonl') }),
+    ],
+    plugins: [],
+    requests,
+    nats,
+    logLevel,
+    path: undefined,
+  };
+}
+
+function reference(name: string, args: string[], env: Record<string, string> = {}): ServerConfig {
+  return {
+    name,
+    command: 'npx',
+    args: ['-y', `@modelcontextprotocol/server-${name}`, ...args],
+    env,
+    settings: settingsSchema.parse({}),
+  };
+}

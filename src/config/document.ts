@@ -1,0 +1,129 @@
+// A JSONC file as text, tree and value at once, so that every complaint can name its line and column.
+// Reading never throws: an unreadable or broken file is a document with complaints.
+
+import { readFileSync } from 'node:fs';
+import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { sentence } from '../failures.ts';
+import type { Complaint, Finding, Keys } from './complaints.ts';
+
+export type Document = {
+  readonly path: string;
+  readonly text: string;
+  readonly tree: Node | undefined;
+  readonly value: unknown;
+  /** Why the file could not be read, or every error of syntax. */
+  readonly complaints: Complaint[];
+};
+
+const DEEPEST = 100;
+
+export function readDocument(path: string): Document {
+  try {
+    return parseDocument(path, readFileSync(path, 'utf8'));
+  } catch (error) {
+    return { path, text: '', tree: undefined, value: undefined, complaints: [unreadable(path, error)] };
+  }
+}
+
+export function parseDocument(path: string, raw: string): Document {
+  const text = raw.replace(/^\uFEFF/, '');
+  const errors: ParseError[] = [];
+  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const complaints = withoutEchoes(errors).map(({ error, offset }) => ({
+    path,
+    ...positionAt(text, offset),
+    message: tree ? syntaxSentence(printParseErrorCode(error)) : 'the file is empty; write { "mcpServers": {} }',
+  }));
+  return { path, text, tree, value: tree && plain(tree), complaints };
+}
+
+export function complaintOf(document: Document, { keys, at, message }: Finding): Complaint {
+  return { path: document.path, ...positionAt(document.text, offsetOf(document.tree, keys, at)), message };
+}
+
+/** The keys that an object has more than once, each with its place; JSON itself would let the last one win. */
+export function repeatedKeys(document: Document, node: Node | undefined): Complaint[] {
+  const seen = new Set<string>();
+  return (node?.children ?? []).flatMap((child) => {
+    if (child.type !== 'property') return repeatedKeys(document, child);
+    const [key, value] = child.children ?? [];
+    if (!key || !value) return []; // a remnant of broken syntax
+    const name = String(key.value);
+    const inner = repeatedKeys(document, value);
+    if (!seen.has(name)) {
+      seen.add(name);
+      return inner;
+    }
+    const message = `${JSON.stringify(name)} is defined twice in the same object; remove one of them`;
+    return [{ path: document.path, ...positionAt(document.text, child.offset), message }, ...inner];
+  });
+}
+
+function offsetOf(tree: Node | undefined, keys: Keys, at: Finding['at']): number {
+  if (!tree) return 0;
+  const node = findNodeAtLocation(tree, [...keys]);
+  // A missing thing is reported where its owner stands.
+  if (!node) return offsetOf(tree, keys.slice(0, -1), 'key');
+  return at === 'key' && node.parent?.type === 'property' ? node.parent.offset : node.offset;
+}
+
+function positionAt(text: string, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset);
+  return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
+}
+
+// jsonc-parser's own getNodeValue would let a key called `__proto__` set the prototype.
+function plain(node: Node, depth = 0): unknown {
+  if (depth > DEEPEST) throw new RangeError();
+  const children = node.children ?? [];
+  if (node.type === 'array') return children.map((child) => plain(child, depth + 1));
+  if (node.type !== 'object') return node.value;
+  return Object.fromEntries(
+    children.flatMap(({ children: [key, value] = [] }) => (key && value ? [[key.value, plain(value, depth + 1)]] : [])),
+  );
+}
+
+/** The parser goes on after an error and stumbles over its remains: what touches the error before is only an echo. */
+function withoutEchoes(errors: ParseError[]): ParseError[] {
+  let end = -1;
+  return [...errors]
+    .sort((a, b) => a.offset - b.offset)
+    .filter((error) => {
+      const isEcho = error.offset <= end && !printParseErrorCode(error.error).startsWith('Close');
+      end = Math.max(end, error.offset + error.length);
+      return !isEcho;
+    });
+}
+
+function syntaxSentence(code: ReturnType<typeof printParseErrorCode>): string {
+  return SYNTAX[code] ?? 'this is not valid JSON';
+}
+
+const SYNTAX: Partial<Record<ReturnType<typeof printParseErrorCode>, string>> = {
+  InvalidSymbol: 'this is not a JSON value; texts need double quotes',
+  InvalidNumberFormat: 'this is not a JSON number',
+  PropertyNameExpected: 'a key in double quotes is expected here',
+  ValueExpected: 'a value is expected here',
+  ColonExpected: 'a colon is missing here',
+  CommaExpected: 'a comma is missing here',
+  CloseBraceExpected: 'a closing brace } is missing here',
+  CloseBracketExpected: 'a closing bracket ] is missing here',
+  EndOfFileExpected: 'the configuration ended before this; remove the rest',
+  UnexpectedEndOfComment: 'this comment is not closed',
+  UnexpectedEndOfString: 'this text is not closed; add a double quote',
+  UnexpectedEndOfNumber: 'this number is cut short',
+  InvalidUnicode: 'this \\u escape needs four hexadecimal digits',
+  InvalidEscapeCharacter: 'this escape is not known to JSON; write \\\\ for a backslash',
+  InvalidCharacter: 'this control character must be escaped',
+};
+
+function unreadable(path: string, error: unknown): Complaint {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const reasons: Record<string, string> = {
+    ENOENT: 'the file does not exist; create it or name another one',
+    EISDIR: 'this is a directory; name a file',
+    EACCES: 'the file may not be read; check its permissions',
+  };
+  const why = error instanceof RangeError ? 'the file is nested too deeply' : sentence(error);
+  return { path, line: 1, column: 1, message: reasons[String(code)] ?? why };
+}

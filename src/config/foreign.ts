@@ -1,0 +1,127 @@
+// Reads the servers that other hosts have configured, so that they can be taken over.
+// Nothing is changed here and no server is lost silently: what cannot be taken over is listed with the reason.
+
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { TroupeError } from '../failures.ts';
+import { formatComplaint } from './complaints.ts';
+import { readDocument } from './document.ts';
+import { mendName } from './names.ts';
+import type { ServerDefinition } from './schema.ts';
+import { isObject, type Raw } from './servers.ts';
+import { translate } from './translate.ts';
+
+export type Host = {
+  readonly home: string;
+  readonly cwd: string;
+  readonly platform: NodeJS.Platform;
+  readonly env: NodeJS.ProcessEnv;
+};
+
+export type ForeignServer = { readonly name: string; readonly definition: ServerDefinition; readonly notes: string[] };
+export type Foreign = {
+  /** The files that were found and read. */
+  readonly from: string[];
+  readonly servers: ForeignServer[];
+  readonly skipped: { readonly name: string; readonly why: string }[];
+};
+
+type Found = Omit<Foreign, 'from'>;
+
+/** A file and the part of it that is meant; `workspace` is the folder that a project's own file belongs to. */
+type Place = { readonly file: string; readonly part: 'root' | 'project'; readonly workspace?: string };
+
+export function readForeign(source: 'claude' | 'cursor' | 'vscode' | (string & {}), host: Host): Foreign {
+  const known = placesOf(source, host);
+  const places = known ?? placesIn(resolve(host.cwd, source), host);
+  const [from, broken] = [new Set<string>(), new Map<string, string>()];
+  const found: Found = { servers: [], skipped: [] };
+  const disabled = source === 'claude' ? disabledByClaude(host) : new Set<string>();
+  for (const place of places.filter(({ file }) => !known || existsSync(file))) {
+    const { value, complaints } = readDocument(place.file);
+    const [complaint] = complaints;
+    if (complaint && !known) throw new TroupeError('invalid', `It cannot be read: ${formatComplaint(complaint)}.`);
+    if (complaint) broken.set(place.file, formatComplaint(complaint));
+    else from.add(place.file);
+    const surroundings = { home: host.home, folder: place.workspace ?? host.cwd, isProject: !!place.workspace };
+    for (const [name, raw] of Object.entries(complaint ? {} : serversIn(value, place, host))) {
+      const definition = disabled.has(name) && isObject(raw) ? { ...raw, disabled: true } : raw;
+      take(found, name, translate(definition, surroundings));
+    }
+  }
+  const unreadable = [...broken].map(([name, why]) => ({ name, why }));
+  return { from: [...from], servers: found.servers, skipped: [...unreadable, ...found.skipped] };
+}
+
+function take({ servers, skipped }: Found, original: string, translated: ReturnType<typeof translate>): void {
+  if ('why' in translated) {
+    skipped.push({ name: original, why: translated.why });
+    return;
+  }
+  const { definition, notes } = translated;
+  const name = mendName(original);
+  const taken = servers.find((server) => server.name === name);
+  if (!taken) {
+    servers.push({
+      name,
+      definition,
+      notes: name === original ? notes : [`renamed from ${JSON.stringify(original)}`, ...notes],
+    });
+  } else if (!isDeepStrictEqual(taken.definition, definition)) {
+    skipped.push({ name: original, why: `another server called "${name}" was found first` });
+  }
+}
+
+/** The files of a host, the one that counts most first. */
+function placesOf(source: string, { home, cwd, platform, env }: Host): Place[] | undefined {
+  const settings = settingsFolder(home, platform, env);
+  const root = (file: string): Place => ({ file, part: 'root' });
+  const project = (...names: string[]): Place => ({ file: join(cwd, ...names), part: 'root', workspace: cwd });
+  const claude = join(home, '.claude.json');
+  if (source === 'claude') {
+    const local: Place = { file: claude, part: 'project', workspace: cwd };
+    return [local, project('.mcp.json'), root(claude), root(join(settings, 'Claude', 'claude_desktop_config.json'))];
+  }
+  if (source === 'cursor') return [project('.cursor', 'mcp.json'), root(join(home, '.cursor', 'mcp.json'))];
+  if (source === 'vscode') return [project('.vscode', 'mcp.json'), root(join(settings, 'Code', 'User', 'mcp.json'))];
+  return undefined;
+}
+
+/** A file that was named: whether it is a project's own is told by where it lies. */
+function placesIn(file: string, { home, cwd }: Host): Place[] {
+  const folder = dirname(file);
+  const isInside = ['.vscode', '.cursor', '.zed'].includes(basename(folder));
+  const workspace = isInside ? dirname(folder) : folder;
+  const isProject = (isInside || basename(file) === '.mcp.json') && workspace !== home;
+  return [
+    { file, part: 'project', workspace: cwd },
+    { file, part: 'root', ...(isProject && { workspace }) },
+  ];
+}
+
+function settingsFolder(home: string, platform: NodeJS.Platform, env: NodeJS.ProcessEnv): string {
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
+  if (platform === 'win32') return env.APPDATA || join(home, 'AppData', 'Roaming');
+  return env.XDG_CONFIG_HOME || join(home, '.config');
+}
+
+function serversIn(value: unknown, { part }: Place, { cwd }: Host): Raw {
+  const root = part === 'root' ? value : projectOf(value, cwd);
+  if (!isObject(root)) return {};
+  // VS Code once kept them in its settings, below `mcp`; Zed still does, as `context_servers`.
+  const older = isObject(root.mcp) ? root.mcp.servers : undefined;
+  const found = [root.mcpServers, root.servers, older, root.context_servers].find(isObject);
+  return found ?? {};
+}
+
+/** Claude Code keeps what a person set for one project in ~/.claude.json, below the path of the project. */
+function projectOf(value: unknown, cwd: string): unknown {
+  return isObject(value) && isObject(value.projects) ? value.projects[cwd] : undefined;
+}
+
+function disabledByClaude({ home, cwd }: Host): Set<string> {
+  const project = projectOf(readDocument(join(home, '.claude.json')).value, cwd);
+  if (!isObject(project)) return new Set();
+  return new Set([project.disabledMcpServers, project.disabledMcpjsonServers].flat().map(String));
+}
