@@ -1,0 +1,153 @@
+// The bus as the rest of the daemon sees it: where NATS is, whether we are on it, and a way to be told when we are.
+// It owns two actors: the broker, which finds or runs a nats-server, and the connection to it.
+
+import type { ConnectionOptions, NatsConnection } from 'nats';
+import type { Logger } from 'pino';
+import { createActor, fromCallback, fromPromise, waitFor } from 'xstate';
+import { type BrokerEvent, brokerMachine, type Located, type ToProcess } from '../../machines/broker.ts';
+import { busMachine } from '../../machines/bus.ts';
+import type { Config } from '../config/schema.ts';
+import { sentence, TroupeError } from '../failures.ts';
+import { fetchNatsServer, findNatsServer } from './acquire.ts';
+import { busConnection } from './connection.ts';
+import { natsFromEnvironment } from './environment.ts';
+import { type Broker, startBroker } from './managed.ts';
+
+export type BusOptions = {
+  readonly name: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly directory: string;
+  readonly cache: string;
+  readonly nats: Config['nats'];
+  readonly logger: Logger;
+  readonly onConnection: (nc: NatsConnection) => void;
+  readonly onReconnect: (nc: NatsConnection) => void;
+  readonly beforeDrain: () => Promise<void>;
+  readonly onCrash: (why: string) => void;
+};
+
+export type Bus = ReturnType<typeof createBus>;
+
+const BROKER = { backoffMs: [100, 500, 2_000, 10_000], retryMs: 60_000, closeMs: 8_000, settleMs: 10_000 };
+const CONNECTION = { retryMs: 1_000, drainMs: 5_000 };
+const FIRST_MS = 20_000;
+
+export function createBus(options: BusOptions) {
+  const { env, nats, logger, onCrash } = options;
+  const chosen = natsFromEnvironment(nats.url ? { ...env, NATS_URL: env.NATS_URL || nats.url } : env);
+  let managed: Broker | undefined;
+
+  const locate = fromPromise<Located>(async () => {
+    if (chosen) {
+      connection.send({ type: 'address', url: chosen.servers.join(',') });
+      return { binary: undefined };
+    }
+    const where = { env, cacheDir: options.cache };
+    const found =
+      (await findNatsServer(where)) ?? (await fetchNatsServer({ ...where, onProgress: (text) => logger.info(text) }));
+    return { binary: found.path };
+  });
+
+  const server = fromCallback<ToProcess, { binary: string }>(({ input, receive, sendBack }) => {
+    const tell = sendBack as (event: BrokerEvent) => void;
+    const starting = startBroker({
+      ...{ binary: input.binary, directory: options.directory, maxPayloadBytes: nats.maxPayloadBytes },
+      onExit: (why) => tell({ type: 'process.exited', why }),
+    });
+    starting.then(
+      (broker) => {
+        managed = broker;
+        tell({ type: 'process.ready' });
+        connection.send({ type: 'address', url: broker.url });
+      },
+      (error) => tell({ type: 'process.exited', why: sentence(error) }),
+    );
+    receive(() => {
+      void starting
+        .then((broker) => broker.stop())
+        .catch(() => {}) // it never started
+        .then(() => tell({ type: 'process.exited', why: 'it was stopped' }));
+    });
+  });
+
+  const broker = createActor(brokerMachine.provide({ actors: { locate, process: server } }), { input: BROKER });
+  const connection = createActor(
+    busMachine.provide({ actors: { connection: busConnection({ ...options, optionsOf }) } }),
+    { input: CONNECTION },
+  );
+  broker.subscribe({ error: (error) => onCrash(sentence(error)) });
+  connection.subscribe({ error: (error) => onCrash(sentence(error)) });
+  report(connection, 'bus', logger);
+  report(broker, 'broker', logger);
+
+  function optionsOf(url: string): ConnectionOptions {
+    if (chosen) return { servers: chosen.servers, ...chosen.options };
+    return { servers: url, ...(managed && { token: managed.token }) };
+  }
+
+  return {
+    /** Resolves when we are on the bus, or when it is plain that we shall not be for a while. Never rejects. */
+    async start(): Promise<void> {
+      connection.start();
+      broker.start();
+      broker.send({ type: 'start' });
+      const isHopeless = () => broker.getSnapshot().matches('missing');
+      const online = waitFor(connection, (state) => state.matches({ linked: 'online' }), { timeout: FIRST_MS });
+      const hopeless = waitFor(broker, isHopeless, { timeout: FIRST_MS });
+      await Promise.race([online, hopeless]).catch(() => logger.warn('the bus is not there yet; going on without it'));
+      void Promise.allSettled([online, hopeless]);
+    },
+    async leave(): Promise<void> {
+      connection.send({ type: 'close' });
+      await waitFor(connection, (state) => state.status === 'done');
+      broker.send({ type: 'stop' });
+      await waitFor(broker, (state) => state.status === 'done');
+    },
+    /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive it. */
+    abandon(): void {
+      if (managed) killNow(managed.pid);
+    },
+    status() {
+      const leaf = leafOf(connection.getSnapshot().value);
+      const why = connection.getSnapshot().context.why || broker.getSnapshot().context.why;
+      return {
+        state: STATES[leaf] ?? 'offline',
+        url: chosen ? chosen.servers.join(',') : (managed?.url ?? ''),
+        managed: chosen === undefined,
+        ...(managed && { pid: managed.pid }),
+        ...(why && { lastError: why }),
+      };
+    },
+    /** For clients of this machine's owner: the address with the credentials in it. */
+    environment(): { NATS_URL: string } {
+      if (chosen) return { NATS_URL: env.NATS_URL || nats.url || chosen.servers.join(',') };
+      if (managed) return { NATS_URL: managed.url.replace('//', `//${managed.token}@`) };
+      throw new TroupeError('unavailable', 'the bus is offline; troupe status says why');
+    },
+  };
+}
+
+const STATES: Record<string, 'online' | 'connecting' | 'offline' | 'closed'> = {
+  ...{ connecting: 'connecting', online: 'online', draining: 'closed', closed: 'closed' },
+};
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {} // it ended by itself
+}
+
+const leafOf = (value: string | Record<string, string>): string =>
+  typeof value === 'string' ? value : (Object.values(value)[0] ?? '');
+
+type Reported = { subscribe(listener: (state: { value: unknown; context: { why: string } }) => void): unknown };
+
+function report(actor: Reported, name: string, logger: Logger): void {
+  let last = '';
+  actor.subscribe(({ value, context: { why } }) => {
+    const state = leafOf(value as string);
+    if (state === last) return;
+    last = state;
+    logger[why ? 'warn' : 'info']({ [name]: state, ...(why && { why }) }, `${name} ${state}`);
+  });
+}

@@ -1,0 +1,169 @@
+// What a door sends back: one reply to a plain request, frames to a caller that asked for a stream, errors with headers.
+// It answers only to inboxes: a caller could name any subject, and the daemon may publish where that caller may not.
+
+import { createInbox, Empty, type Msg, type NatsConnection, type Subscription } from 'nats';
+import type { Outcome, Signal } from '../calls/call.ts';
+import { blobs } from './blobs.ts';
+import {
+  accepted,
+  chunkBytes,
+  type FrameKind,
+  type Headers,
+  json,
+  maxPayload,
+  type Outlet,
+  sendOutcome,
+  toHeaders,
+} from './frames.ts';
+
+export type ReplyOptions = {
+  /** Prefixes beside `_INBOX` and `_R_` that callers of this bus use for their inboxes. */
+  readonly inboxPrefixes?: readonly string[];
+  /** The prefix of our own inbox, where the permissions want a special one. */
+  readonly inboxPrefix?: string;
+  readonly keepAliveMs?: number;
+  /** How much `Troupe-Object` may bring in. */
+  readonly maxRequestBytes?: number;
+  /** A reply that could not be sent because the connection is closed. */
+  readonly onLost?: (error: unknown) => void;
+};
+
+export type ReplyStream = {
+  ack(requestId: string): void;
+  signal(signal: Signal): void;
+  /** Ends the stream; nothing is sent after it. */
+  end(outcome: Outcome): Promise<void> | undefined;
+};
+
+export type Replies = {
+  isInbox(subject: string): boolean;
+  /** Returns nothing when the reply is sent already, a promise when it is large. Neither throws. */
+  answer(msg: Msg, outcome: Outcome): Promise<void> | undefined;
+  /** `onGone` is called once if nobody listens any more; the stream is silent from then on. */
+  stream(msg: Msg, onGone: () => void): ReplyStream;
+  /** The body of a request, also of one that was too large and came as an object. */
+  requestBody(msg: Msg): Buffer | Promise<Buffer>;
+  close(): void;
+};
+
+export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies {
+  const { keepAliveMs = 15_000, maxRequestBytes = 64 * 2 ** 20, onLost = () => {} } = options;
+  const prefixes = ['_INBOX.', '_INBOX_', '_R_.', ...(options.inboxPrefixes ?? []).map((prefix) => `${prefix}.`)];
+  const bus = { nc, blobs: blobs(nc, () => chunkBytes(nc)) };
+  const listening = listeners(nc, options.inboxPrefix);
+
+  const isInbox = (subject: string): boolean => prefixes.some((prefix) => subject.startsWith(prefix));
+  const publish = (msg: Msg, body: Uint8Array, headers?: Headers, reply?: string): void => {
+    if (!msg.reply || !isInbox(msg.reply)) return;
+    try {
+      if (!headers) nc.publish(msg.reply, body);
+      else nc.publish(msg.reply, body, { headers: toHeaders(headers), ...(reply && { reply }) });
+    } catch (error) {
+      onLost(error); // closed or draining: the caller's own time-out tells it
+    }
+  };
+  const guarded = (sending: Promise<void> | undefined): Promise<void> | undefined => sending?.catch(onLost);
+
+  return {
+    isInbox,
+    answer(msg, outcome) {
+      // The hot path: a result that fits goes out as it came in, without a header.
+      if (outcome.ok && !outcome.isError && outcome.result.length <= maxPayload(nc)) {
+        publish(msg, outcome.result);
+        return undefined;
+      }
+      return guarded(sendOutcome(bus, plainOutlet(msg, publish), outcome));
+    },
+    stream(msg, onGone) {
+      const outlet = streamOutlet(msg, publish);
+      const stop = (): void => {
+        clearInterval(timer);
+        listening.remove(token);
+      };
+      const token = listening.add(() => {
+        stop();
+        outlet.isOpen = false;
+        onGone();
+      });
+      // An empty message would be the end. The reply subject makes the broker tell us when nobody listens any more.
+      const timer = setInterval(() => outlet.send('ka', Buffer.from('{}'), {}, listening.subject(token)), keepAliveMs);
+      timer.unref();
+      return {
+        ack: (requestId) => outlet.send('ack', json({ requestId })),
+        signal: (signal) => outlet.send(signal.type, signalBody(signal, maxPayload(nc))),
+        end(outcome) {
+          stop();
+          return guarded(sendOutcome(bus, outlet, outcome));
+        },
+      };
+    },
+    requestBody(msg) {
+      const reference = msg.headers?.get('Troupe-Object');
+      if (reference) return bus.blobs.get(reference, maxRequestBytes);
+      return Buffer.from(msg.data.buffer, msg.data.byteOffset, msg.data.byteLength);
+    },
+    close: listening.close,
+  };
+}
+
+type Publish = (msg: Msg, body: Uint8Array, headers?: Headers, reply?: string) => void;
+
+function plainOutlet(msg: Msg, publish: Publish): Outlet {
+  let seq = 0;
+  return {
+    isStream: false,
+    accepts: accepted(msg),
+    send: (kind, body, headers) =>
+      publish(msg, body, kind === 'chunk' ? { ...headers, 'Mcp-Frame': kind, 'Mcp-Seq': String(++seq) } : headers),
+    end: () => publish(msg, Empty),
+  };
+}
+
+function streamOutlet(msg: Msg, publish: Publish) {
+  let seq = 0;
+  const outlet = {
+    isOpen: true,
+    isStream: true,
+    accepts: accepted(msg),
+    send(kind: FrameKind, body: Uint8Array, headers: Headers = {}, reply?: string) {
+      if (outlet.isOpen) publish(msg, body, { ...headers, 'Mcp-Frame': kind, 'Mcp-Seq': String(++seq) }, reply);
+    },
+    end() {
+      if (outlet.isOpen) publish(msg, Empty);
+      outlet.isOpen = false;
+    },
+  };
+  return outlet;
+}
+
+function signalBody(signal: Signal, limit: number): Buffer {
+  if (signal.type === 'progress') {
+    const { type: _, ...progress } = signal;
+    return json(progress);
+  }
+  if (signal.params.length + 1024 <= limit) return signal.params;
+  const data = `a log message of ${signal.params.length} bytes, too large for the bus`;
+  return json({ level: signal.level, logger: 'troupe', data });
+}
+
+/** One inbox for all streams; the broker answers 503 there when a frame has no reader. */
+function listeners(nc: NatsConnection, prefix: string | undefined) {
+  const inbox = createInbox(prefix);
+  const gone = new Map<string, () => void>();
+  let next = 0;
+  let subscription: Subscription | undefined;
+  const onMessage = (_: unknown, msg: Msg): void => {
+    if (msg.headers?.code === 503) gone.get(msg.subject.slice(inbox.length + 1))?.();
+  };
+  return {
+    add(onGone: () => void): string {
+      if (!subscription && !nc.isDraining()) subscription = nc.subscribe(`${inbox}.*`, { callback: onMessage });
+      const token = String(next++);
+      gone.set(token, onGone);
+      return token;
+    },
+    remove: (token: string): void => void gone.delete(token),
+    subject: (token: string): string => `${inbox}.${token}`,
+    close: (): void => subscription?.unsubscribe(),
+  };
+}

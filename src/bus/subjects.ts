@@ -1,0 +1,129 @@
+// Every NATS subject of troupe is built and parsed here, and only here; docs/SUBJECTS.md is its table.
+// Names are encoded one-to-one, so that a permission on a subject is a permission on exactly the names it spells.
+
+import { decodeToken, encodeName, encodeToken, uriHash } from './names.ts';
+
+export { decodeName, encodeName, nameMatches, requestedName } from './names.ts';
+
+export const VERBS = ['call', 'list', 'read', 'prompt', 'complete', 'subscribe', 'unsubscribe', 'cancel'] as const;
+export type Verb = (typeof VERBS)[number];
+export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
+export type ChangedKind = 'tools' | 'prompts' | 'resources';
+
+/** One queue group on every daemon: two groups on overlapping subjects would each run the call. */
+export const QUEUE = 'troupe';
+/** The caller of the bare tree: whoever may publish there. */
+export const ANYONE = '_';
+
+/** Whose request it is, or which daemon shall serve it; neither means the bare tree. */
+export type Address = { readonly caller?: string } | { readonly node: string };
+/** `server` is empty for `cancel`. `tail` is still encoded: a name (see `requestedName`), a list kind or a request id. */
+export type Request = { caller: string; node?: string; verb: Verb; server: string; tail: string };
+export type Pattern = { tree: 'bare' | 'as' | 'node'; verb: Verb; subject: string; queue?: string };
+
+export type Subjects = ReturnType<typeof subjects>;
+
+export function subjects(root: string) {
+  const at = (address: Address = {}): string => {
+    if ('node' in address) return `${root}.node.${encodeToken(address.node)}`;
+    const { caller = ANYONE } = address;
+    return caller === ANYONE ? root : `${root}.as.${encodeToken(caller)}`;
+  };
+  const event = (server: string, rest: string): string => `${root}.ev.${encodeToken(server)}.${rest}`;
+  const of =
+    (verb: Verb) =>
+    (server: string, address?: Address): string =>
+      `${at(address)}.${verb}.${encodeToken(server)}`;
+  const [call, list, prompt] = [of('call'), of('list'), of('prompt')];
+
+  return {
+    call: (server: string, tool: string, to?: Address) => `${call(server, to)}.${encodeName(tool)}`,
+    list: (server: string, kind: ListKind, to?: Address) => `${list(server, to)}.${kind}`,
+    read: of('read'),
+    prompt: (server: string, name: string, to?: Address) => `${prompt(server, to)}.${encodeName(name)}`,
+    complete: of('complete'),
+    subscribe: of('subscribe'),
+    unsubscribe: of('unsubscribe'),
+    cancel: (requestId: string, to?: Address) => `${at(to)}.cancel.${requestId}`,
+
+    listChanged: (server: string, kind: ChangedKind) => event(server, `${kind}.list_changed`),
+    resourceUpdated: (server: string, uri: string) => event(server, `resources.updated.${uriHash(uri)}`),
+    log: (server: string, level: string) => event(server, `log.${encodeToken(level)}`),
+    state: (server: string, state: string) => event(server, `state.${encodeToken(state)}`),
+    /** A named caller's progress is published where only that caller may listen. */
+    progress: (requestId: string, caller?: string) =>
+      `${at(caller === undefined ? {} : { caller })}.ev.progress.${requestId}`,
+    heartbeat: (daemon: string) => `${root}.hb.${encodeToken(daemon)}`,
+
+    /** What a door subscribes to for one server. */
+    patterns: (server: string, daemon: string): Pattern[] =>
+      VERBS.filter((verb) => verb !== 'cancel').flatMap((verb) =>
+        trees(root, daemon, verb, `${encodeToken(server)}${TAIL[verb]}`),
+      ),
+    /** What a door subscribes to once. No queue group: only the daemon that runs the request knows it. */
+    cancelPatterns: (daemon: string): Pattern[] =>
+      trees(root, daemon, 'cancel', '*').map(({ tree, verb, subject }) => ({ tree, verb, subject })),
+
+    parse: (subject: string): Request | undefined => parse(`${root}.`, subject),
+  };
+}
+
+const TAIL: Readonly<Record<Verb, string>> = {
+  call: '.>',
+  list: '.*',
+  read: '',
+  prompt: '.>',
+  complete: '',
+  subscribe: '',
+  unsubscribe: '',
+  cancel: '',
+};
+
+function trees(root: string, daemon: string, verb: Verb, rest: string): Pattern[] {
+  return [
+    { tree: 'bare', verb, subject: `${root}.${verb}.${rest}`, queue: QUEUE },
+    { tree: 'as', verb, subject: `${root}.as.*.${verb}.${rest}`, queue: QUEUE },
+    { tree: 'node', verb, subject: `${root}.node.${encodeToken(daemon)}.${verb}.${rest}` },
+  ];
+}
+
+// ── Parsing ──────────────────────────────────────────────────────────────────
+
+function parse(prefix: string, subject: string): Request | undefined {
+  if (!subject.startsWith(prefix)) return undefined;
+  const [head, afterHead] = cut(subject, prefix.length);
+  if (head !== 'as' && head !== 'node') return parseVerb(head, subject, afterHead, { caller: ANYONE });
+  const [who, afterWho] = cut(subject, afterHead);
+  const name = decodeToken(who);
+  // `as._` would be a second spelling of the bare tree, past whatever permissions name the first.
+  if (!name || (head === 'as' && name === ANYONE)) return undefined;
+  const [verb, afterVerb] = cut(subject, afterWho);
+  return parseVerb(verb, subject, afterVerb, head === 'as' ? { caller: name } : { caller: ANYONE, node: name });
+}
+
+function parseVerb(word: string, subject: string, start: number, who: Pick<Request, 'caller' | 'node'>) {
+  const verb = word as Verb;
+  if (!VERBS.includes(verb)) return undefined;
+  if (verb === 'cancel') {
+    const tail = subject.slice(start);
+    return isRequestId(tail) ? { ...who, verb, server: '', tail } : undefined;
+  }
+  const [token, afterServer] = cut(subject, start);
+  const server = decodeToken(token);
+  const tail = subject.slice(afterServer);
+  if (!server || !fits(tail, TAIL[verb])) return undefined;
+  return { ...who, verb, server, tail };
+}
+
+function fits(tail: string, pattern: string): boolean {
+  if (pattern === '.>') return tail !== '';
+  return pattern === '' ? tail === '' : tail !== '' && !tail.includes('.');
+}
+
+/** The token that starts at `start`, and where the next one does. */
+function cut(subject: string, start: number): [token: string, next: number] {
+  const dot = subject.indexOf('.', start);
+  return dot < 0 ? [subject.slice(start), subject.length] : [subject.slice(start, dot), dot + 1];
+}
+
+export const isRequestId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);

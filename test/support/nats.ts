@@ -1,0 +1,112 @@
+// A real nats-server of a test's own, on a free port of the loopback: `await using server = await natsServer()`.
+// It can be killed and started again on the same port, with the same JetStream store.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type NatsConnection } from 'nats';
+import { defaultCacheDir, fetchNatsServer, findNatsServer, type NatsServer } from '../../src/bus/acquire.ts';
+
+type Options = { jetstream?: boolean; maxPayload?: number; token?: string };
+
+export type TestServer = AsyncDisposable & {
+  readonly url: string;
+  readonly port: number;
+  readonly token: string | undefined;
+  readonly pid: number;
+  /** A connection that is closed with the server. */
+  connect(): Promise<NatsConnection>;
+  /** Kills the server and starts it again on the same port; resolves when it accepts connections. */
+  restart(): Promise<void>;
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+};
+
+export async function natsServer({ jetstream = false, maxPayload, token }: Options = {}): Promise<TestServer> {
+  const { path } = await natsBinary();
+  const directory = await mkdtemp(join(tmpdir(), 'troupe-nats-'));
+  const port = await freePort();
+  const url = `nats://127.0.0.1:${port}`;
+  await writeFile(
+    join(directory, 'nats.conf'),
+    JSON.stringify({
+      listen: `127.0.0.1:${port}`,
+      ...(maxPayload && { max_payload: maxPayload }),
+      ...(token && { authorization: { token } }),
+      ...(jetstream && { jetstream: { store_dir: join(directory, 'jetstream') } }),
+    }),
+  );
+  const credentials = { servers: url, ...(token && { token }) };
+  const connections: NatsConnection[] = [];
+
+  async function start(): Promise<ChildProcess> {
+    const child = spawn(path, ['-c', join(directory, 'nats.conf')], { stdio: 'ignore' });
+    const deadline = Date.now() + 10_000;
+    for (;;) {
+      try {
+        await (await connect({ ...credentials, reconnect: false, timeout: 1_000 })).close();
+        return child;
+      } catch (error) {
+        if (child.exitCode !== null || Date.now() > deadline) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    }
+  }
+
+  let child = await start();
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exit = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exit;
+  };
+  return {
+    url,
+    port,
+    token,
+    get pid() {
+      return child.pid ?? 0;
+    },
+    async connect() {
+      const connection = await connect({ ...credentials, noAsyncTraces: true, reconnectTimeWait: 50 });
+      connections.push(connection);
+      return connection;
+    },
+    async restart() {
+      await kill();
+      child = await start();
+    },
+    kill,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(connections.map((connection) => connection.close()));
+      await kill();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+let binary: Promise<NatsServer> | undefined;
+
+/** The nats-server of this machine, fetched into troupe's own cache when there is none. */
+export function natsBinary(): Promise<NatsServer> {
+  const where = { env: process.env, cacheDir: defaultCacheDir(process.env) };
+  binary ??= findNatsServer(where).then((found) => found ?? fetchNatsServer(where));
+  return binary;
+}
+
+/** For vitest's `globalSetup`: fetching takes seconds, which no test should have to wait for. */
+export async function setup(): Promise<void> {
+  await natsBinary();
+}
+
+export async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as { port: number };
+  listener.close();
+  await once(listener, 'close');
+  return port;
+}
