@@ -23,6 +23,8 @@ export type Call = {
   readonly principal: string;
   readonly door: 'nats' | 'control' | 'plugin' | 'troupe';
   readonly timeoutMs?: number;
+  /** Somebody knows the request id and may cancel by it. */
+  readonly isCancellable?: boolean;
   /** Called for progress and logs while the call is in flight, never after its outcome. */
   readonly onSignal?: (signal: Signal) => void;
   /** Called exactly once. */

@@ -1,0 +1,191 @@
+// One server's requests in flight. A request is queued until the server can take it, written once, and answered once:
+// by the server, by its deadline, by a cancellation, or by the news that the server is gone.
+
+import type { Failure } from '../failures.ts';
+import { requestFrame, withProgressToken } from '../protocol/compose.ts';
+import type { Call, Outcome } from './call.ts';
+import { createDeadlines, now } from './deadlines.ts';
+import { type Gate, outcomes } from './outcomes.ts';
+import { flushProgress, relayProgress } from './progress.ts';
+import { createQueue } from './queue.ts';
+import { actorDriver, type Effects, type InFlight, newRequest, tableDriver } from './request.ts';
+
+export type LaneSettings = {
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly maxInFlight: number;
+  readonly maxQueued: number;
+};
+
+/** The way to the server. `hasRoom` is false while the server does not read what we write. */
+export type Peer = { write(frame: Buffer): void; cancel(id: string, why: string): void; hasRoom(): boolean };
+
+export type LaneOptions = {
+  readonly server: string;
+  readonly settings: LaneSettings;
+  readonly driver: 'table' | 'actor';
+  /** Why a call must not be sent, asked when it is about to be: only then is it known what the server offers. */
+  readonly refusalOf: (call: Call) => Failure | undefined;
+  readonly onSettled: (request: InFlight, outcome: Outcome) => void;
+  readonly onWanted: () => void;
+  readonly onCrash: (error: unknown) => void;
+};
+
+export type Lane = ReturnType<typeof createLane>;
+
+/** Methods that a server may take its time for: their deadline moves with its progress. */
+const MAY_PROGRESS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+
+export function createLane(options: LaneOptions) {
+  const { server, driver, refusalOf, onSettled, onWanted, onCrash } = options;
+  let { settings } = options;
+  const sent = new Map<string, InFlight>();
+  const queue = createQueue<InFlight>();
+  let peer: Peer | undefined;
+  let gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
+  let sequence = 0;
+  let onIdle: (() => void) | undefined;
+  let lastActiveAt = now();
+  const say = outcomes(server);
+  const deadlines = createDeadlines<InFlight>((request) => drive(request, 'deadline'));
+
+  const effects: Effects = {
+    write(request) {
+      const { method, params } = request.call;
+      request.isSent = true;
+      sent.set(request.id, request);
+      const withToken = MAY_PROGRESS.has(method) ? withProgressToken(params, Number(request.id)) : params;
+      peer?.write(requestFrame(Number(request.id), method, withToken));
+    },
+    relay: relayProgress,
+    extend(request) {
+      request.deadline = Math.min(now() + request.timeoutMs, request.latestDeadline);
+    },
+    cancelUpstream: (request) => peer?.cancel(request.id, request.why),
+    answerResult: (request) => finish(request, say.result(request.body)),
+    answerError: (request) => finish(request, say.rejected(request.body)),
+    answerCancelledUnsent: (request) => finish(request, say.cancelled(request, gate, 'not sent')),
+    answerCancelled: (request) => finish(request, say.cancelled(request, gate, 'outcome unknown')),
+    answerTimeoutUnsent: (request) => finish(request, say.timeout(request, gate, 'not sent')),
+    answerTimeout: (request) => finish(request, say.timeout(request, gate, 'outcome unknown')),
+    answerUnsent: (request) =>
+      finish(request, request.refusal ? { ok: false, failure: request.refusal } : say.gone(request, gate, 'not sent')),
+    answerLost: (request) => finish(request, say.gone(request, gate, 'outcome unknown')),
+  };
+  const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
+
+  function begin(call: Call): InFlight {
+    const request = newRequest(call, String(++sequence), settings);
+    deadlines.add(request);
+    return request;
+  }
+
+  function finish(request: InFlight, outcome: Outcome): void {
+    if (request.isSent) sent.delete(request.id);
+    else if (request.isQueued) queue.forget(request);
+    deadlines.remove(request);
+    if (request.progress) flushProgress(request);
+    if (request.call.door !== 'troupe') lastActiveAt = now();
+    onSettled(request, outcome);
+    if (queue.length > 0) pump();
+    if (onIdle && sent.size === 0) onIdle();
+  }
+
+  const canSend = () => gate.mode === 'open' && sent.size < settings.maxInFlight && peer?.hasRoom() === true;
+
+  function pump(): void {
+    while (queue.length > 0 && canSend()) {
+      const request = queue.shift();
+      if (request) dispatch(request);
+    }
+  }
+
+  function dispatch(request: InFlight): void {
+    request.refusal = refusalOf(request.call);
+    drive(request, request.refusal ? 'gone' : 'dispatch');
+  }
+
+  function refuse(request: InFlight, outcome: Outcome): undefined {
+    finish(request, outcome);
+  }
+
+  /** Takes a call; from here on it is answered exactly once. */
+  function submit(call: Call): InFlight | undefined {
+    lastActiveAt = now();
+    const request = begin(call);
+    if (gate.mode === 'refuse') return refuse(request, say.refusal(gate));
+    if (queue.length >= settings.maxQueued) return refuse(request, say.busy(queue.length));
+    if (queue.length === 0 && canSend()) dispatch(request);
+    else queue.push(request);
+    if (gate.mode === 'hold') onWanted();
+    return request;
+  }
+
+  return {
+    submit,
+    /** A request of our own, such as `initialize`, which must not wait for the gate it opens. */
+    ask(call: Call): void {
+      drive(begin(call), 'dispatch');
+    },
+    answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
+      const request = sent.get(id);
+      if (!request) return false;
+      request.body = body;
+      drive(request, event);
+      return true;
+    },
+    progress(token: string, progress: InFlight['progress']): boolean {
+      const request = sent.get(token);
+      if (!request || !progress || !(progress.progress > request.lastProgress)) return false;
+      request.lastProgress = progress.progress;
+      request.progress = progress;
+      drive(request, 'progress');
+      return true;
+    },
+    cancel(request: InFlight, why: string): void {
+      request.why = why;
+      drive(request, 'cancel');
+    },
+    attach(next: Peer): void {
+      peer = next;
+    },
+    /** The server is gone: what was sent is lost, what was not is refused unless it may still come back. */
+    detach(why: string): void {
+      peer = undefined;
+      for (const request of [...sent.values()]) {
+        request.why = why;
+        drive(request, 'gone');
+      }
+    },
+    setGate(next: Gate): void {
+      gate = next;
+      if (gate.mode === 'refuse') for (const request of queue.clear()) drive(request, 'gone');
+      else if (gate.mode === 'hold' && queue.length > 0) onWanted();
+      pump();
+    },
+    pump,
+    whenIdle(listener: (() => void) | undefined): void {
+      onIdle = listener;
+      if (listener && sent.size === 0) listener();
+    },
+    retune(next: LaneSettings): void {
+      settings = next;
+      pump();
+    },
+    /** The call that the server must be working on, if there is only one; never a guess between two. */
+    onlyCall(): Call | undefined {
+      if (sent.size !== 1) return undefined;
+      for (const { call } of sent.values()) return call;
+      return undefined;
+    },
+    get idleMs() {
+      return sent.size > 0 || queue.length > 0 ? 0 : now() - lastActiveAt;
+    },
+    get inFlight() {
+      return sent.size;
+    },
+    get queued() {
+      return queue.length;
+    },
+  };
+}

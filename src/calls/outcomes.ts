@@ -1,0 +1,62 @@
+// What a caller is told when a call ends. Every failure names the server, its state and why, and says whether the
+// request was sent, because only the caller knows if it may be sent again.
+
+import type { Delivery, Failure, FailureCode } from '../failures.ts';
+import { member } from '../protocol/json.ts';
+import type { Outcome } from './call.ts';
+import type { InFlight } from './request.ts';
+
+/** Whether a server takes calls: at once, soon, or not at all. */
+export type Gate =
+  | { readonly mode: 'open'; readonly state: string; readonly why: string }
+  | { readonly mode: 'hold'; readonly state: string; readonly why: string }
+  | { readonly mode: 'refuse'; readonly state: string; readonly why: string };
+
+const FATE: Record<Delivery, string> = {
+  'not sent': 'the request was not sent',
+  'outcome unknown': 'the request was sent and its outcome is unknown',
+  failed: 'the request failed',
+};
+
+export function outcomes(server: string) {
+  const fail = (code: FailureCode, delivery: Delivery, message: string, gate?: Gate): Failure => ({
+    ...{ code, delivery, message, server },
+    ...(gate && { state: gate.state }),
+  });
+  const ended = (failure: Failure): Outcome => ({ ok: false, failure });
+
+  return {
+    result: (result: Buffer): Outcome => ({ ok: true, result, isError: saysIsError(result) }),
+    rejected: (error: Buffer): Outcome =>
+      ended({ ...fail('rejected', 'failed', `server ${server} answered with an error`), error }),
+    cancelled: ({ why }: InFlight, gate: Gate, delivery: Delivery): Outcome =>
+      ended(
+        fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, gate),
+      ),
+    timeout: ({ deadline, startedAt, call }: InFlight, gate: Gate, delivery: Delivery): Outcome => {
+      const waited = Math.round(deadline - startedAt);
+      const message = `server ${server} (${gate.state}) did not answer ${call.name || call.method} within ${waited} ms`;
+      return ended(fail('timeout', delivery, `${message}; ${FATE[delivery]}`, gate));
+    },
+    gone: ({ why }: InFlight, gate: Gate, delivery: Delivery): Outcome => {
+      const code = delivery === 'not sent' ? 'unavailable' : 'lost';
+      return ended(
+        fail(code, delivery, `server ${server} went away: ${why || gate.why || gate.state}; ${FATE[delivery]}`, gate),
+      );
+    },
+    refusal(gate: Gate): Outcome {
+      const because = gate.why ? `: ${gate.why}` : '';
+      const remedy = gate.state === 'waiting' ? 'it is restarting, try again' : `troupe start ${server}`;
+      return ended(fail('unavailable', 'not sent', `server ${server} is ${gate.state}${because}; ${remedy}`, gate));
+    },
+    busy: (queued: number): Outcome =>
+      ended(fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`)),
+  };
+}
+
+const IS_ERROR = Buffer.from('"isError"');
+
+/** Looks for the member only where the bytes occur at all: most results never mention it. */
+function saysIsError(result: Buffer): boolean {
+  return result.includes(IS_ERROR) && member(result, 'isError')?.toString('latin1') === 'true';
+}

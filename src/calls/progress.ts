@@ -1,0 +1,23 @@
+// Progress on its way to the caller, at a pace a reader can take: the newest of each interval, and always the last one.
+
+import { now } from './deadlines.ts';
+import type { InFlight } from './request.ts';
+
+const INTERVAL_MS = 50;
+
+export function relayProgress(request: InFlight): void {
+  if (!request.call.onSignal || request.progressTimer) return;
+  const wait = request.relayedAt + INTERVAL_MS - now();
+  if (wait <= 0) flushProgress(request);
+  else request.progressTimer = setTimeout(flushProgress, wait, request);
+}
+
+export function flushProgress(request: InFlight): void {
+  clearTimeout(request.progressTimer);
+  request.progressTimer = undefined;
+  const { progress } = request;
+  if (!progress) return;
+  request.progress = undefined;
+  request.relayedAt = now();
+  request.call.onSignal?.({ type: 'progress', ...progress });
+}

@@ -1,0 +1,55 @@
+// The requests that wait for their server, first come, first sent. Taking the first and forgetting one in the middle
+// are both cheap: a full queue in front of a slow server is exactly when there is no time to copy it.
+
+export type Queued = { isQueued: boolean };
+export type Queue<T extends Queued> = {
+  push(item: T): void;
+  shift(): T | undefined;
+  /** The item ended while it waited. */
+  forget(item: T): void;
+  clear(): T[];
+  readonly length: number;
+};
+
+export function createQueue<T extends Queued>(): Queue<T> {
+  let items: T[] = [];
+  let head = 0;
+  let length = 0;
+
+  function forget(item: T): void {
+    item.isQueued = false;
+    length--;
+  }
+
+  return {
+    forget,
+    push(item) {
+      item.isQueued = true;
+      items.push(item);
+      length++;
+    },
+    shift() {
+      while (head < items.length) {
+        const item = items[head++] as T;
+        if (head > 1024 && head * 2 > items.length) {
+          items = items.slice(head);
+          head = 0;
+        }
+        if (!item.isQueued) continue; // forgotten
+        forget(item);
+        return item;
+      }
+      return undefined;
+    },
+    clear() {
+      const waiting = items.slice(head).filter((item) => item.isQueued);
+      items = [];
+      head = 0;
+      for (const item of waiting) forget(item);
+      return waiting;
+    },
+    get length() {
+      return length;
+    },
+  };
+}

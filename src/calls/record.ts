@@ -1,0 +1,28 @@
+// What is kept of a call that ended: an audit row, written in batches, and one line in the log. Neither delays the
+// answer, and neither holds arguments or results: they belong to the caller.
+
+import type { Logger } from 'pino';
+import { rpcCodeOf } from '../failures.ts';
+import type { Store } from '../store/store.ts';
+import type { Outcome } from './call.ts';
+import { now } from './deadlines.ts';
+import type { InFlight } from './request.ts';
+
+export type Recorder = (request: InFlight, outcome: Outcome, logger: Logger) => void;
+
+export function createRecorder(store: Store, daemon: string, mask: (text: string) => string): Recorder {
+  return ({ call, startedAt }, outcome, logger) => {
+    const micros = Math.round((now() - startedAt) * 1000);
+    const { door, principal, requestId, server, method, name } = call;
+    const verdict = outcome.ok ? (outcome.isError ? 'tool error' : 'ok') : outcome.failure.code;
+    const code = outcome.ok ? 0 : rpcCodeOf(outcome.failure);
+    const error = outcome.ok ? '' : mask(outcome.failure.message);
+    const bytesOut = outcome.ok ? outcome.result.length : 0;
+    store.write('addAudit', [
+      ...[Date.now(), daemon, door, principal, requestId, server, method, mask(name), verdict, code, error],
+      ...[micros, call.params.length, bytesOut],
+    ]);
+    if (outcome.ok) logger.info({ method, name, principal, micros, verdict }, 'call');
+    else logger.warn({ method, name, principal, micros, verdict, error }, 'call');
+  };
+}

@@ -1,0 +1,91 @@
+// One request in flight, and the two ways to drive it through its chart: by the lowered table, the default, or as a real
+// XState actor for whoever wants to inspect one. Both make the same steps; a contract test runs over both.
+
+import { createActor } from 'xstate';
+import { type RequestEffect, requestMachine } from '../../machines/request.ts';
+import type { Failure } from '../failures.ts';
+import type { Call } from './call.ts';
+import { now } from './deadlines.ts';
+import { type EventType, lowerRequest, type Row } from './table.ts';
+
+export type Progress = { progress: number; total?: number; message?: string };
+
+/** A plain record: it is made and dropped for every call. */
+export type InFlight = {
+  readonly call: Call;
+  /** Our id towards the server, as it stands in the frame. */
+  readonly id: string;
+  readonly startedAt: number;
+  readonly latestDeadline: number;
+  readonly timeoutMs: number;
+  deadline: number;
+  slot: number;
+  isQueued: boolean;
+  isSent: boolean;
+  /** What the event at hand brought: the bytes of a result or an error, why the server is gone, why it is cancelled. */
+  body: Buffer;
+  why: string;
+  refusal: Failure | undefined;
+  progress: Progress | undefined;
+  progressTimer: NodeJS.Timeout | undefined;
+  lastProgress: number;
+  relayedAt: number;
+  row: Row;
+  send: ((event: EventType) => void) | undefined;
+};
+
+export type Effects = { readonly [effect in RequestEffect]: (request: InFlight) => void };
+/** Makes one step. An event that the request's state does not know, such as a second answer, changes nothing. */
+export type Driver = (request: InFlight, event: EventType) => void;
+
+const FIRST_ROW = lowerRequest();
+const NOTHING = Buffer.alloc(0);
+
+export function newRequest(call: Call, id: string, limits: { timeoutMs: number; maxTimeoutMs: number }): InFlight {
+  const startedAt = now();
+  const timeoutMs = Math.min(call.timeoutMs ?? limits.timeoutMs, limits.maxTimeoutMs);
+  return {
+    call,
+    id,
+    startedAt,
+    timeoutMs,
+    latestDeadline: startedAt + limits.maxTimeoutMs,
+    deadline: startedAt + timeoutMs,
+    slot: -1,
+    isQueued: false,
+    isSent: false,
+    body: NOTHING,
+    why: '',
+    refusal: undefined,
+    progress: undefined,
+    progressTimer: undefined,
+    lastProgress: Number.NEGATIVE_INFINITY,
+    relayedAt: 0,
+    row: FIRST_ROW,
+    send: undefined,
+  };
+}
+
+export function tableDriver(effects: Effects): Driver {
+  return (request, event) => {
+    const step = request.row.steps[event];
+    if (!step) return;
+    request.row = step.next;
+    for (const effect of step.effects) effects[effect](request);
+  };
+}
+
+export function actorDriver(effects: Effects, onCrash: (error: unknown) => void): Driver {
+  return (request, event) => {
+    request.send ??= begin(request, effects, onCrash);
+    request.send(event);
+  };
+}
+
+function begin(request: InFlight, effects: Effects, onCrash: (error: unknown) => void): (event: EventType) => void {
+  const bound = Object.entries(effects).map(([name, run]) => [name, () => run(request)]);
+  const actor = createActor(requestMachine.provide({ actions: Object.fromEntries(bound) }));
+  actor.subscribe({ error: onCrash });
+  actor.start();
+  return (type) => actor.send({ type });
+}
