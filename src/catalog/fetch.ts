@@ -1,0 +1,45 @@
+// Reads a server's whole list, page after page. A definition stays the bytes that came: only its name is looked at.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { elements, member, stringOf } from '../protocol/json.ts';
+import type { Ask } from '../servers/ask.ts';
+import { KINDS, type Kind } from './kinds.ts';
+
+export type Entry = { readonly name: string; readonly bytes: Buffer };
+export type Fetched = { readonly entries: Entry[]; readonly complaint?: string };
+
+const MAX_PAGES = 10_000;
+/** A list of a hundred thousand tools must not hold up the calls of other servers while it is read. */
+const ENTRIES_PER_TURN = 2_000;
+
+export async function fetchList(ask: Ask, kind: Kind): Promise<Fetched> {
+  const { method } = KINDS[kind];
+  const entries: Entry[] = [];
+  const seen = new Set<string>();
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const result = await ask(method, cursor === undefined ? {} : { cursor });
+    await readPage(result, kind, entries);
+    cursor = nextCursor(result);
+    if (cursor === undefined) return { entries };
+    if (seen.has(cursor)) return { entries, complaint: `${method} gives the cursor ${cursor.slice(0, 40)} again` };
+    seen.add(cursor);
+  }
+  return { entries, complaint: `${method} has more than ${MAX_PAGES} pages` };
+}
+
+async function readPage(result: Buffer, kind: Kind, entries: Entry[]): Promise<void> {
+  const list = member(result, KINDS[kind].member);
+  if (!list) return;
+  for (const bytes of elements(list)) {
+    const key = member(bytes, KINDS[kind].key);
+    const name = key && stringOf(key);
+    if (name !== undefined) entries.push({ name, bytes });
+    if (entries.length % ENTRIES_PER_TURN === 0) await nextTurn();
+  }
+}
+
+function nextCursor(result: Buffer): string | undefined {
+  const value = member(result, 'nextCursor');
+  return value && stringOf(value);
+}

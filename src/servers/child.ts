@@ -1,0 +1,117 @@
+// A server's process: the leader of its own process group, so that what it spawned goes down with it.
+// Its goodbye is a ladder, each rung with its own patience: close stdin, SIGTERM to the group, SIGKILL to the group.
+
+import { execa } from 'execa';
+
+export type ChildOptions = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdinMs: number;
+  readonly termMs: number;
+  readonly onOutput: (chunk: Buffer) => void;
+  readonly onErrorOutput: (chunk: Buffer) => void;
+  readonly onSpawn: (pid: number) => void;
+  /** Exactly once. `isMissing` says that the command itself was not found or may not be run. */
+  readonly onExit: (why: string, isMissing: boolean) => void;
+};
+
+export type Child = ReturnType<typeof spawnChild>;
+
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
+/** How long the pipe of a dead leader may be held open by one that left its group. */
+const PIPE_HELD_MS = 500;
+const living = new Set<number>();
+
+// The last resort of a daemon that ends without saying goodbye: children must not outlive it.
+process.on('exit', () => {
+  for (const pid of living) signalGroup(pid, 'SIGKILL');
+});
+
+export function spawnChild(options: ChildOptions) {
+  const { command, args, cwd, env, onOutput, onErrorOutput } = options;
+  const subprocess = execa(command, [...args], {
+    ...(cwd !== undefined && { cwd }),
+    ...{ env: { ...env }, extendEnv: false, detached: true, stdio: 'pipe', buffer: false, reject: false },
+    cleanup: false,
+  });
+  const { stdin, stdout, stderr, pid } = subprocess;
+  let frames: Buffer[] = [];
+  let ladder: NodeJS.Timeout | undefined;
+  let isOver = false;
+  if (pid !== undefined) {
+    living.add(pid);
+    options.onSpawn(pid);
+  }
+  stdout.on('data', onOutput);
+  stderr.on('data', onErrorOutput);
+  // A child that closed its end is about to exit, and its exit is what we report.
+  for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
+
+  const over = (why: string, isMissing: boolean): void => {
+    if (isOver) return;
+    isOver = true;
+    options.onExit(why, isMissing);
+  };
+  // The leader's exit ends the group; its last words are still in the pipe, which closes once nobody holds it.
+  subprocess.once('exit', (code, signal) => {
+    const why = signal ? `killed by ${signal}` : `exited with code ${code}`;
+    clearTimeout(ladder);
+    if (pid !== undefined) signalGroup(pid, 'SIGKILL');
+    if (pid !== undefined) living.delete(pid);
+    stdout.resume();
+    subprocess.once('close', () => over(why, false));
+    setTimeout(over, PIPE_HELD_MS, why, false).unref();
+  });
+  void subprocess.then(({ code, originalMessage }) => {
+    if (pid === undefined) over(notRunnable(options, code, originalMessage), true);
+  });
+
+  function flush(): void {
+    const batch = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
+    frames = [];
+    if (!isOver && stdin.writable) stdin.write(batch);
+  }
+
+  return {
+    pid,
+    /** All frames of one turn of the event loop leave in one write. */
+    write(frame: Buffer): void {
+      if (frames.push(frame) === 1) setImmediate(flush);
+    },
+    hasRoom: () => stdin.writableLength < MAX_UNREAD_BYTES,
+    onRoom: (listener: () => void) => stdin.on('drain', listener),
+    pause: () => stdout.pause(),
+    resume: () => stdout.resume(),
+    close(): void {
+      if (isOver || ladder || pid === undefined) return;
+      if (frames.length > 0) flush();
+      stdin.end();
+      ladder = setTimeout(() => {
+        signalGroup(pid, 'SIGTERM');
+        ladder = setTimeout(signalGroup, options.termMs, pid, 'SIGKILL');
+      }, options.stdinMs);
+    },
+    kill(): void {
+      clearTimeout(ladder);
+      stdout.removeListener('data', onOutput);
+      stdout.destroy();
+      if (!isOver && pid !== undefined) signalGroup(pid, 'SIGKILL');
+    },
+  };
+}
+
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {} // the group is gone, which is what we wanted
+}
+
+function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, message: string | undefined): string {
+  if (code === 'EACCES') return `may not run ${command}; make it executable`;
+  if (code !== 'ENOENT') return `could not run ${command}: ${message ?? code ?? 'unknown reason'}`;
+  const where =
+    cwd === undefined ? 'install it or give its full path' : `install it, give its full path, or check cwd ${cwd}`;
+  return `command ${command} was not found; ${where}`;
+}

@@ -1,0 +1,82 @@
+// Whether a server is still with us. It is asked when it has been silent and has nothing to do: a busy server may be deaf
+// while it works, and its calls have deadlines of their own. It also keeps a noisy one from taking all our time.
+
+import type { FromConnection } from '../../machines/server.ts';
+import { sentence } from '../failures.ts';
+import type { Ask } from './ask.ts';
+import type { Child } from './child.ts';
+import type { Member } from './member.ts';
+
+export type HealthOptions = {
+  readonly member: Member;
+  readonly child: Child;
+  readonly ask: Ask;
+  readonly tell: (event: FromConnection) => void;
+  readonly onSick: (why: string) => void;
+};
+
+const WINDOW_MS = 100;
+/** Ten thousand notifications a second are more than anybody reads. */
+const NOISE_PER_WINDOW = 1_000;
+const LOOK_MS = 250;
+
+export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions) {
+  let heardAt = performance.now();
+  let windowAt = heardAt;
+  let noise = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let resumer: NodeJS.Timeout | undefined;
+  let isAsking = false;
+
+  function look(): void {
+    const { settings } = member.config;
+    if (settings.idleStopMs > 0 && member.lane.idleMs >= settings.idleStopMs) tell({ type: 'connection.quiet' });
+    const isSilent = performance.now() - heardAt >= settings.pingMs;
+    if (settings.pingMs > 0 && isSilent && member.lane.inFlight === 0) probe();
+  }
+
+  function probe(): void {
+    if (isAsking) return;
+    isAsking = true;
+    const { pingTimeoutMs } = member.config.settings;
+    ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
+      isAsking = false;
+      // An answer that is an error is still an answer.
+      if (error?.code === 'timeout') onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
+      else member.logger.debug(`ping: ${sentence(error)}`);
+    });
+  }
+
+  function heard(): void {
+    isAsking = false;
+    heardAt = performance.now();
+  }
+
+  return {
+    start(): void {
+      timer = setInterval(look, LOOK_MS);
+      timer.unref();
+      member.probe = probe;
+    },
+    stop(): void {
+      clearInterval(timer);
+      clearTimeout(resumer);
+      member.probe = undefined;
+    },
+    noise(): void {
+      noise++;
+    },
+    /** After each chunk: a server that has said too much in this window is not read again before the next. */
+    pace(): void {
+      const now = performance.now();
+      heardAt = now;
+      if (now - windowAt >= WINDOW_MS) {
+        windowAt = now;
+        noise = 0;
+      } else if (noise > NOISE_PER_WINDOW) {
+        child.pause();
+        resumer = setTimeout(child.resume, windowAt + WINDOW_MS - now);
+      }
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// Who a process is: a pid alone is no identity, the kernel hands it out again. The start time and the boot make it one.
+// On Linux both are files; elsewhere `ps` and `sysctl` know them.
+
+import { readFile } from 'node:fs/promises';
+import { execa } from 'execa';
+
+export type Identity = { readonly startTime: string; readonly bootId: string };
+
+/** Undefined when no such process lives. A zombie is dead: it only waits for its parent to ask. */
+export async function processIdentity(pid: number): Promise<Identity | undefined> {
+  const startTime = (await startTimeFromProc(pid)) ?? (await startTimeFromPs(pid));
+  return startTime ? { startTime, bootId: await bootId() } : undefined;
+}
+
+export async function isSame(pid: number, identity: Identity): Promise<boolean> {
+  const found = await processIdentity(pid);
+  return found?.startTime === identity.startTime && found.bootId === identity.bootId;
+}
+
+async function startTimeFromProc(pid: number): Promise<string | undefined> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
+    // The second field is the command in parentheses, and a command may itself hold parentheses and spaces.
+    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' || state === 'X' ? undefined : fields[18];
+  } catch {
+    return undefined; // no such process, or no /proc on this system
+  }
+}
+
+async function startTimeFromPs(pid: number): Promise<string | undefined> {
+  if (process.platform === 'linux') return undefined;
+  const { stdout, failed } = await execa('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { reject: false });
+  const [, state, started] = /^\s*(\S+)\s+(.+)$/.exec(stdout) ?? [];
+  return failed || !started || state?.startsWith('Z') ? undefined : started.trim();
+}
+
+let knownBootId: Promise<string> | undefined;
+
+function bootId(): Promise<string> {
+  knownBootId ??= readBootId();
+  return knownBootId;
+}
+
+async function readBootId(): Promise<string> {
+  try {
+    return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
+  } catch {
+    const { stdout } = await execa('sysctl', ['-n', 'kern.boottime'], { reject: false });
+    return stdout?.trim() || 'unknown';
+  }
+}

@@ -1,0 +1,16 @@
+// Who shares a server's process. The owner's is always there; with narrower sharing each further principal gets an
+// instance of its own on its first call, which goes to sleep when it is not used.
+
+import type { ServerConfig } from '../config/schema.ts';
+
+const OWNER = '_';
+const IDLE_STOP_MS = 600_000;
+
+export const instanceName = (server: string, principal: string): string => `${server}@${principal}`;
+
+/** The configuration of a principal's own instance, or undefined when it shares the owner's. */
+export function ownInstance(config: ServerConfig, principal: string): ServerConfig | undefined {
+  if (principal === OWNER || config.settings.share === 'all') return undefined;
+  const idleStopMs = config.settings.idleStopMs || IDLE_STOP_MS;
+  return { ...config, settings: { ...config.settings, idleStopMs } };
+}

@@ -1,0 +1,31 @@
+// One server of the cast as the rest of the daemon knows it: its configuration, its calls in flight, and what is known of
+// it at this moment. Its machine decides; this is what its machine's ports read and write.
+
+import type { Logger } from 'pino';
+import type { Lane } from '../calls/lane.ts';
+import type { ServerConfig } from '../config/schema.ts';
+import type { Facts } from './facts.ts';
+import type { Subscriptions } from './subscriptions.ts';
+
+export type ServerState = 'stopped' | 'opening' | 'ready' | 'draining' | 'closing' | 'waiting' | 'failed' | 'asleep';
+
+export type Member = {
+  readonly name: string;
+  /** The server's name in the configuration: another principal's instance has a name of its own. */
+  readonly server: string;
+  config: ServerConfig;
+  readonly lane: Lane;
+  readonly logger: Logger;
+  readonly subscriptions: Subscriptions;
+  facts: Facts | undefined;
+  pid: number | undefined;
+  state: ServerState;
+  since: number;
+  why: string;
+  lastError: string;
+  restarts: number;
+  calls: number;
+  errors: number;
+  /** Asks the server whether it still answers; a connection provides it while there is one. */
+  probe: (() => void) | undefined;
+};

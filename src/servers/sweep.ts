@@ -1,0 +1,55 @@
+// After `kill -9` of a daemon its servers may live on. Each was written down with its start time and boot, so the next
+// daemon can end exactly those and never a stranger that was given the same pid.
+
+import { readdir, readFile } from 'node:fs/promises';
+import type { Store } from '../store/store.ts';
+import { signalGroup } from './child.ts';
+import { MARKER } from './environment.ts';
+import { isSame, processIdentity } from './identity.ts';
+
+type ProcessRow = { kind: string; name: string; pid: number; start_time: string; boot_id: string };
+
+/** Returns the names of the servers whose processes had been left behind. */
+export async function sweep(store: Store, marker: string): Promise<string[]> {
+  const rows = store.all<ProcessRow>('processes').filter(({ kind }) => kind === 'server');
+  const swept: string[] = [];
+  for (const { kind, name, pid, start_time, boot_id } of rows) {
+    if (await isOurs(pid, { startTime: start_time, bootId: boot_id })) {
+      signalGroup(pid, 'SIGKILL');
+      swept.push(name);
+    }
+    await store.commit('deleteProcess', [kind, name, pid]);
+  }
+  for (const pid of await marked(marker)) {
+    kill(pid);
+    swept.push(`pid ${pid}`);
+  }
+  return swept;
+}
+
+/** A dead leader may have left its group behind; the kernel gives its number to nobody while the group lives. */
+async function isOurs(pid: number, identity: { startTime: string; bootId: string }): Promise<boolean> {
+  const found = await processIdentity(pid);
+  if (!found) return (await processIdentity(process.pid))?.bootId === identity.bootId;
+  return isSame(pid, identity);
+}
+
+/** Those that left their group still carry our mark in their environment. Only Linux lets us look for it. */
+async function marked(marker: string): Promise<number[]> {
+  if (process.platform !== 'linux') return [];
+  const needle = `${MARKER}=${marker}`;
+  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
+  const carriers = await Promise.all(
+    pids.map(async (pid) => {
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+      return environment.split('\0').includes(needle) ? [pid] : [];
+    }),
+  );
+  return carriers.flat();
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {} // it ended in the meantime
+}

@@ -1,0 +1,71 @@
+// What is done for a server beside its calls: when a session opens its lists are read, its log level set and its
+// subscriptions made again; and what it says unasked is told to those whom it concerns.
+
+import type { Logger } from 'pino';
+import { sentence } from '../failures.ts';
+import { allowance } from '../telemetry/allowance.ts';
+import type { Ask } from './ask.ts';
+import { mayAsk } from './facts.ts';
+import type { Lists } from './lists.ts';
+import type { Member } from './member.ts';
+import type { Said } from './notices.ts';
+
+/** Where news of servers goes. */
+export type News = {
+  log(server: string, level: string, params: Buffer): void;
+  updated(server: string, uri: string, params: Buffer): void;
+};
+
+const LOGS_PER_SECOND = 200;
+
+export function createUpkeep(lists: Lists, news: News) {
+  const paces = new WeakMap<Member, ReturnType<typeof allowance>>();
+
+  async function opened(member: Member, ask: Ask): Promise<void> {
+    const { facts, config, logger, subscriptions } = member;
+    const attempt = (work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
+    if (facts && mayAsk(facts, 'logging/setLevel'))
+      void attempt(ask('logging/setLevel', { level: config.settings.logLevel }));
+    if (facts && mayAsk(facts, 'resources/subscribe'))
+      void attempt(subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))));
+    await lists.opened(member, ask);
+  }
+
+  function said(member: Member, notice: Said): void {
+    switch (notice.type) {
+      case 'listChanged':
+        return lists.changed(member, notice.kind);
+      case 'updated':
+        return news.updated(member.server, notice.uri, notice.params);
+      case 'log':
+        return logged(member, notice.level, notice.params);
+      case 'nothing':
+        return;
+    }
+  }
+
+  function logged(member: Member, level: string, params: Buffer): void {
+    member.lane.onlyCall()?.onSignal?.({ type: 'log', level, params });
+    const pace = paces.get(member) ?? allowance(LOGS_PER_SECOND);
+    paces.set(member, pace);
+    if (!pace.take()) return;
+    const missing = pace.forget();
+    writeLog(member.logger, level, params, missing);
+    news.log(member.server, level, params);
+  }
+
+  return { opened: (member: Member, ask: Ask) => void opened(member, ask), said };
+}
+
+const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {
+  ...{ debug: 'debug', info: 'info', notice: 'info', warning: 'warn', error: 'error' },
+  ...{ critical: 'error', alert: 'error', emergency: 'error' },
+};
+const LOG_CHARACTERS = 4_096;
+
+function writeLog(logger: Logger, level: string, params: Buffer, missing: number): void {
+  const { data, logger: name } = JSON.parse(params.toString());
+  const text = (typeof data === 'string' ? data : (JSON.stringify(data) ?? '')).slice(0, LOG_CHARACTERS);
+  const fields = { source: 'mcp', ...(typeof name === 'string' && { name }), ...(missing > 0 && { missing }) };
+  logger[PINO_LEVEL[level] ?? 'info'](fields, text);
+}
