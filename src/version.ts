@@ -1,1 +1,15 @@
-export const x = 1;
+// The version of this program, as its package says.
+
+import { readFileSync } from 'node:fs';
+
+/** The package is one folder above the sources, and two above what was built from them. */
+function readVersion(): string {
+  for (const path of ['../package.json', '../../package.json']) {
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
+    } catch {} // not there: try the other place
+  }
+  return '0.0.0';
+}
+
+export const VERSION = readVersion();

@@ -1,0 +1,33 @@
+// Masks what must not be read by whoever may read logs: text that matches a configured pattern becomes `[masked]`.
+
+import type { Plugin } from '../../src/plugin.ts';
+
+type Options = { readonly patterns: readonly RegExp[]; readonly mask: string };
+
+export const plugin: Plugin<Options> = {
+  name: 'redact',
+
+  parse(options) {
+    const { patterns, mask = '[masked]' } = (options ?? {}) as { patterns?: unknown; mask?: unknown };
+    if (!Array.isArray(patterns) || patterns.length === 0)
+      throw new Error('redact needs "patterns", a list of regular expressions');
+    if (typeof mask !== 'string' || /["\\\n]/.test(mask)) throw new Error('redact: "mask" must be plain text');
+    return { patterns: patterns.map(compile), mask };
+  },
+
+  async start(troupe, { patterns, mask }) {
+    const unmask = troupe.mask((text) => patterns.reduce((masked, pattern) => masked.replace(pattern, mask), text));
+    troupe.logger.info({ patterns: patterns.length }, 'masking');
+    return { [Symbol.asyncDispose]: async () => unmask() };
+  },
+};
+
+function compile(source: unknown): RegExp {
+  if (typeof source !== 'string' || source === '') throw new Error('redact: each pattern must be a text');
+  try {
+    return new RegExp(source, 'g');
+  } catch {
+    // The pattern may itself hold a secret: its position is enough to find it.
+    throw new Error(`redact: a pattern of ${source.length} characters is no regular expression`);
+  }
+}

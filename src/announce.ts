@@ -1,0 +1,58 @@
+// What a person in front of the terminal is told: what runs, how to call it, where to look; then only what changes.
+
+import type { Member } from './servers/member.ts';
+
+export type Announcer = {
+  started(facts: Started): void;
+  changed(member: Member): void;
+};
+export type Started = {
+  readonly version: string;
+  readonly bus: {
+    readonly state: string;
+    readonly url: string;
+    readonly managed: boolean;
+    readonly lastError?: string;
+  };
+  readonly members: readonly Member[];
+  readonly tools: (member: Member) => number;
+  readonly config: string | undefined;
+  readonly logFile: string;
+};
+
+export function announcer(say: (line: string) => void): Announcer {
+  let isStarted = false;
+  return {
+    started(facts) {
+      for (const line of banner(facts)) say(line);
+      isStarted = true;
+    },
+    changed({ name, state, why }) {
+      if (!isStarted || state === 'opening' || state === 'closing') return;
+      say(`${new Date().toTimeString().slice(0, 8)}  ${name} is ${state}${why ? `: ${why}` : ''}`);
+    },
+  };
+}
+
+function banner({ version, bus, members, tools, config, logFile }: Started): string[] {
+  const first = members.find((member) => member.state === 'ready') ?? members[0];
+  const isDemo = first?.name === 'everything';
+  const call = isDemo ? 'everything echo message=hi' : `${first?.name ?? '<server>'} <tool> key=value`;
+  const subject = isDemo
+    ? 'troupe.call.everything.echo \'{"message":"hi"}\''
+    : `troupe.call.${first?.name}.<tool> '{}'`;
+  return [
+    `troupe ${version} is running, pid ${process.pid}`,
+    `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,
+    ...members.map((member, index) => `  ${index === 0 ? 'servers' : '       '}  ${line(member, tools(member))}`),
+    `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
+    `  log      ${logFile}`,
+    `  call     npx troupe call ${call}`,
+    `           nats req ${subject}    (after: eval "$(npx troupe env)")`,
+    '  look     npx troupe status, npx troupe tools, npx troupe logs -f',
+    'Ctrl-C stops all of it.',
+  ];
+}
+
+const line = ({ name, state, why }: Member, tools: number): string =>
+  `${name.padEnd(12)} ${state.padEnd(8)} ${state === 'ready' ? `${tools} tools` : why}`;

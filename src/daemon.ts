@@ -1,0 +1,120 @@
+// The composition root: the only place that gives the daemon's machine the real world. It takes the state directory for
+// itself, lets the machine bring the parts up in order, and answers with a handle to wait for and to stop.
+
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createActor, fromPromise, waitFor } from 'xstate';
+import { daemonMachine } from '../machines/daemon.ts';
+import { announcer } from './announce.ts';
+import { formatComplaint } from './config/complaints.ts';
+import type { Paths } from './config/paths.ts';
+import { sentence, TroupeError } from './failures.ts';
+import { createParts, type Parts } from './parts.ts';
+import { readConfig } from './settings.ts';
+import { acquireLock, type Lock } from './store/lock.ts';
+import { openLog } from './telemetry/log.ts';
+import { VERSION } from './version.ts';
+
+export type DaemonOptions = {
+  readonly paths: Paths;
+  readonly config: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly announce: (line: string) => void;
+};
+export type DaemonHandle = {
+  readonly ready: Promise<void>;
+  /** The exit code: 0 after a stop, 1 when it could not start or broke. */
+  readonly stopped: Promise<number>;
+  /** Drains and stops; a second time, it stops at once. */
+  stop(): void;
+};
+
+/** Longer than any server's own patience for its goodbye. */
+const CLOSE_MS = 60_000;
+
+export async function runDaemon({ paths, env, announce }: DaemonOptions): Promise<DaemonHandle> {
+  const config = readConfig(paths, env);
+  const lock = takeStateDirectory(paths);
+  const log = openLog(paths.logs, config.config.logLevel);
+  for (const warning of config.warnings) log.logger.warn(formatComplaint(warning));
+  const parts = createParts({
+    ...{ paths, env, log, config: config.config, say: announcer(announce) },
+    stop: () => actor.send({ type: 'stop' }),
+    crash: (why) => actor.send({ type: 'crashed', why }),
+    stateOf: () => stateOf(actor.getSnapshot().value),
+  });
+  const actor = createActor(daemonMachine.provide({ actors: portsOf(parts, paths) }), { input: { closeMs: CLOSE_MS } });
+  actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
+  const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
+  actor.start();
+
+  const stopped = waitFor(actor, (state) => state.status !== 'active').then(
+    ({ context }) => end(context.why),
+    (error) => end(sentence(error)),
+  );
+  const ready = waitFor(actor, (state) => state.matches('running') || state.status !== 'active').then((state) => {
+    if (state.status !== 'active') throw new TroupeError('unavailable', state.context.why || 'it was stopped');
+  });
+  ready.catch(() => {}); // whoever does not wait for it learns from `stopped`
+
+  function end(why: string): number {
+    fault.dispose();
+    if (why) log.logger.fatal(why);
+    if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
+    parts.abandon();
+    log.logger.info('stopped');
+    log.close();
+    lock.release();
+    return why ? 1 : 0;
+  }
+
+  let stops = 0;
+  return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
+}
+
+/** Two daemons on one state directory would each believe that the servers are theirs. */
+function takeStateDirectory(paths: Paths): Lock {
+  const lock = acquireLock(paths.state, 'daemon');
+  if (lock) return lock;
+  throw new TroupeError('busy', `a troupe daemon already runs on ${paths.state}; troupe status shows it`);
+}
+
+function portsOf(parts: Parts, paths: Paths) {
+  const port = (work: () => Promise<void> | void) => fromPromise<void>(async () => work());
+  const note = join(paths.state, 'daemon.json');
+  return {
+    openStore: port(parts.openStore),
+    openBus: port(parts.openBus),
+    openPlugins: port(parts.openPlugins),
+    openServers: port(parts.openServers),
+    openDoors: port(async () => {
+      await parts.openDoors();
+      const { pid } = process;
+      const text = JSON.stringify({ pid, version: VERSION, startedAt: parts.startedAt, socket: paths.socket });
+      writeFileSync(note, text, { mode: 0o600 });
+    }),
+    closeDoors: port(async () => {
+      await parts.closeDoors();
+      rmSync(note, { force: true });
+    }),
+    closeServers: port(parts.closeServers),
+    closePlugins: port(parts.closePlugins),
+    closeBus: port(parts.closeBus),
+    closeStore: port(parts.closeStore),
+  };
+}
+
+/** A throw that nobody caught is a bug of ours: it is logged, everything is closed in order, and the exit code says so. */
+function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
+  const onFault = (error: unknown) => {
+    logger.fatal({ stack: error instanceof Error ? error.stack : undefined }, sentence(error));
+    crash(`a bug in troupe: ${sentence(error)}`);
+  };
+  process.on('uncaughtException', onFault).on('unhandledRejection', onFault);
+  return {
+    dispose: () => process.off('uncaughtException', onFault).off('unhandledRejection', onFault),
+  };
+}
+
+const stateOf = (value: unknown): string =>
+  typeof value === 'string' ? value : String(Object.keys(value as object)[0]);

@@ -1,0 +1,147 @@
+// Draws every machine as a mermaid state diagram, from the definitions that run, so that the drawing cannot be wrong.
+// `npm run diagrams` writes machines/README.md; a test fails when that file is not what this one would write.
+
+import { realpathSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { brokerMachine } from '../machines/broker.ts';
+import { busMachine } from '../machines/bus.ts';
+import { daemonMachine } from '../machines/daemon.ts';
+import { fleetMachine } from '../machines/fleet.ts';
+import { requestMachine } from '../machines/request.ts';
+import { serverMachine } from '../machines/server.ts';
+
+const MACHINES = {
+  daemon: [daemonMachine, 'Opens the parts in order, closes them in reverse.'],
+  fleet: [fleetMachine, 'Every configured server, each its own actor.'],
+  server: [serverMachine, 'The life of one MCP server.'],
+  request: [requestMachine, 'One call in flight, answered exactly once.'],
+  broker: [brokerMachine, 'The NATS server we use, or run.'],
+  bus: [busMachine, 'Our connection to NATS.'],
+} as const satisfies Record<string, readonly [AnyStateMachine, string]>;
+
+export function diagrams(): string {
+  const sections = Object.entries(MACHINES).map(([name, [machine, purpose]]) => section(name, machine, purpose));
+  return `${[HEADER, ...sections].join('\n\n')}\n`;
+}
+
+const HEADER = `# The machines
+
+<!-- Generated from the machines in this folder. Do not edit: run \`npm run diagrams\`. -->
+
+Generated from the definitions by \`npm run diagrams\`; a test fails when this file is stale.
+\`[guard]\` is a condition, \`after x\` is a timer called x, \`x done\` and \`x fails\` are the end of a port or an actor,
+\`/ action\` is what an event does that leads nowhere else.`;
+
+function section(name: string, machine: AnyStateMachine, purpose: string): string {
+  const chart = ['```mermaid', 'stateDiagram-v2', ...inside(machine.root), ...edges(machine.root), '```'];
+  return [
+    `## ${name}`,
+    `${purpose} Source: [${name}.ts](${name}.ts).`,
+    chart.join('\n'),
+    ...everywhere(machine.root),
+  ].join('\n\n');
+}
+
+// ── States ───────────────────────────────────────────────────────────────────
+
+function inside(node: AnyStateNode): string[] {
+  const indent = '  '.repeat(node.path.length + 1);
+  const children = Object.values(node.states).flatMap((child) => state(child, indent));
+  return [...node.initial.target.map((first) => `${indent}[*] --> ${idOf(first)}`), ...children];
+}
+
+function state(node: AnyStateNode, indent: string): string[] {
+  const title = `${indent}state "${node.key}" as ${idOf(node)}`;
+  if (node.type === 'final') return [title, `${indent}${idOf(node)} --> [*]`];
+  return isCompound(node) ? [`${title} {`, ...inside(node), `${indent}}`] : [title];
+}
+
+// ── Transitions ──────────────────────────────────────────────────────────────
+
+type Edge = { readonly from: AnyStateNode; readonly to: AnyStateNode; readonly label: string };
+
+/** One arrow for each pair of states, with all that leads along it. */
+function edges(root: AnyStateNode): string[] {
+  const arrows = new Map<string, string[]>();
+  for (const { from, to, label } of within(root).flatMap(outgoing)) {
+    const arrow = `  ${idOf(from)} --> ${idOf(to)}`;
+    arrows.set(arrow, [...(arrows.get(arrow) ?? []), label]);
+  }
+  return [...arrows].map(([arrow, labels]) => `${arrow} : ${labels.join(', ')}`);
+}
+
+function outgoing(node: AnyStateNode): Edge[] {
+  return [...[...node.transitions.values()].flat(), ...(node.always ?? [])]
+    .filter(hasMeaning)
+    .flatMap((transition) => arrowsOf(node, transition));
+}
+
+/** Mermaid cannot draw an arrow between a state and one inside it, so such an arrow begins and ends at the innermost. */
+function arrowsOf(node: AnyStateNode, transition: AnyTransitionDefinition): Edge[] {
+  const label = labelOf(node, transition);
+  const [target = node] = transition.target ?? [];
+  const isNested = isCompound(node) && within(node).includes(target);
+  if (!isNested && target !== node)
+    return [{ from: node, to: within(target).includes(node) ? first(target) : target, label }];
+  return leaves(node)
+    .filter((leaf) => !isOverridden(leaf, node, transition.eventType))
+    .map((leaf) => ({ from: leaf, to: transition.target ? first(target) : leaf, label }));
+}
+
+function everywhere(root: AnyStateNode): string[] {
+  const lines = [...root.transitions.values()]
+    .flat()
+    .filter(hasMeaning)
+    .map((transition) => {
+      const target = transition.target?.map(({ path }: AnyStateNode) => ` → ${path.join('.')}`).join('') ?? '';
+      return `- \`${labelOf(root, transition)}${target}\``;
+    });
+  return lines.length > 0 ? [`In every state:\n\n${lines.join('\n')}`] : [];
+}
+
+function labelOf(node: AnyStateNode, { eventType, guard, actions, target }: AnyTransitionDefinition): string {
+  const condition = guard ? `[${wordOf(guard)}]` : eventType === '' ? '[otherwise]' : '';
+  const effect = target ? '' : `/ ${actions.map(wordOf).join(', ')}`;
+  return [eventName(node, eventType), condition, effect].filter((part) => part !== '').join(' ');
+}
+
+/** `xstate.after.open.server.up.opening` is `after open`; `xstate.error.actor.connection` is `connection fails`. */
+function eventName(node: AnyStateNode, eventType: string): string {
+  const [, kind, rest = ''] = /^xstate\.(after|done\.actor|error\.actor)\.(.*)$/.exec(eventType) ?? [];
+  if (!kind) return eventType;
+  if (kind === 'after') return `after ${rest.slice(0, rest.indexOf(`.${node.id}`))}`;
+  const port = node.invoke.find(({ id }) => id === rest)?.src ?? rest;
+  return `${port === '*' ? 'any actor' : port} ${kind === 'done.actor' ? 'done' : 'fails'}`;
+}
+
+/** A guard or an action by its name, and by its parameter when that is a plain word. */
+function wordOf(word: unknown): string {
+  if (typeof word === 'string') return word;
+  const { type, params } = word as { type: string; params?: unknown };
+  return typeof params === 'string' && params !== '' ? `${type} ${params}` : type;
+}
+
+// ── The tree ─────────────────────────────────────────────────────────────────
+
+const idOf = ({ path }: AnyStateNode): string => path.join('_');
+const isCompound = (node: AnyStateNode): boolean => Object.keys(node.states).length > 0;
+const within = (node: AnyStateNode): AnyStateNode[] =>
+  Object.values(node.states).flatMap((child) => [child, ...within(child)]);
+const leaves = (node: AnyStateNode): AnyStateNode[] =>
+  isCompound(node) ? within(node).filter((child) => !isCompound(child)) : [node];
+const first = (node: AnyStateNode): AnyStateNode =>
+  isCompound(node) ? (node.initial.target.map(first).find(() => true) ?? node) : node;
+/** A transition that neither leads anywhere nor does anything forbids what an outer state would do. */
+const hasMeaning = ({ target, actions }: AnyTransitionDefinition): boolean =>
+  target !== undefined || actions.length > 0;
+
+/** The inner state decides first, also when it decides to do nothing. */
+function isOverridden(leaf: AnyStateNode, outer: AnyStateNode, eventType: string): boolean {
+  for (let node = leaf; node !== outer && node.parent; node = node.parent)
+    if (node.transitions.has(eventType)) return true;
+  return false;
+}
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
+  writeFileSync(new URL('../../machines/README.md', import.meta.url), diagrams());

@@ -1,0 +1,135 @@
+// The daemon's own door: a unix socket that only its owner may open, newline-delimited JSON-RPC, the CLI on the other end.
+// A connection that closes cancels its calls: whoever pressed Ctrl-C does not wait for the answer.
+
+import { randomUUID } from 'node:crypto';
+import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import type { Call, Signal } from '../calls/call.ts';
+import { errorObject, type Failure, sentence, TroupeError } from '../failures.ts';
+import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { type Frame, readFrame } from '../protocol/frame.ts';
+import { member, stringOf } from '../protocol/json.ts';
+import { splitLines } from '../protocol/lines.ts';
+
+/** Methods beside `call`: parameters in, a JSON value or the JSON itself out. A throw becomes the error's sentence. */
+export type Handlers = { readonly [method: string]: (params: Record<string, unknown>) => unknown };
+export type Calls = {
+  submit(call: Call): boolean;
+  cancel(principal: string, requestId: string, why: string): boolean;
+};
+
+const MAX_FRAME_BYTES = 64 * 1024 * 1024;
+const OWNER = '_';
+
+export function openControl(path: string, calls: Calls, handlers: Handlers): Promise<{ close(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    serve(socket, calls, handlers);
+  });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
+  return listen(server, path, sockets);
+}
+
+function listen(server: Server, path: string, sockets: Set<Socket>): Promise<{ close(): Promise<void> }> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
+    });
+    server.listen(path, () => {
+      chmodSync(path, 0o600);
+      const close = () =>
+        new Promise<void>((done) => {
+          server.close(() => done());
+          for (const socket of sockets) socket.end();
+          setTimeout(() => [...sockets].map((socket) => socket.destroy()), 500).unref();
+        });
+      resolve({ close });
+    });
+  });
+}
+
+function serve(socket: Socket, calls: Calls, handlers: Handlers): void {
+  const inFlight = new Map<string, string>();
+  const send = (frame: Buffer) => socket.writable && socket.write(frame);
+  const fail = (id: string, failure: Failure) => send(errorFrame(id, errorObject(failure)));
+  const lines = splitLines({
+    maxBytes: MAX_FRAME_BYTES,
+    onLine: (line) => take(readFrame(line)),
+    onTooLong: () => socket.destroy(),
+  });
+  socket.on('data', lines.push);
+  socket.on('close', () => {
+    for (const requestId of inFlight.values()) calls.cancel(OWNER, requestId, 'the caller went away');
+  });
+
+  function take(frame: Frame): void {
+    if (frame.kind === 'request' && frame.method === 'call') return begin(frame.id, frame.params ?? Buffer.from('{}'));
+    if (frame.kind === 'request') return void answer(frame.id, frame.method, frame.params);
+    if (frame.kind === 'notification' && frame.method === 'cancel') return cancel(frame.params);
+    if (frame.kind === 'malformed') fail(frame.id ?? 'null', failure('malformed', frame.why));
+  }
+
+  async function answer(id: string, method: string, params: Buffer | undefined): Promise<void> {
+    const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined;
+    if (!handler)
+      return void fail(id, failure('unsupported', `the daemon has no method ${method}; is it another version?`));
+    try {
+      const value = await handler(params ? JSON.parse(params.toString()) : {});
+      send(resultFrame(id, Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value ?? {}))));
+    } catch (error) {
+      fail(id, failure(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
+    }
+  }
+
+  function begin(id: string, params: Buffer): void {
+    const text = (key: string) => stringOf(member(params, key) ?? Buffer.alloc(0));
+    const timeoutMs = Number(member(params, 'timeoutMs')?.toString() ?? Number.NaN);
+    const inner = member(params, 'params') ?? Buffer.from('{}');
+    const [server, method] = [text('server') ?? '', text('method') ?? ''];
+    if (!CALLABLE.has(method))
+      return void fail(id, failure('unsupported', `${method || 'nothing'} is not a method to call`));
+    const requestId = randomUUID();
+    inFlight.set(id, requestId);
+    const isKnown = calls.submit({
+      ...{ requestId, server, method, name: nameOf(inner), params: inner, principal: OWNER, door: 'control' },
+      ...(timeoutMs > 0 && { timeoutMs }),
+      isCancellable: true,
+      onSignal: (signal) => send(notificationFrame(signal.type, signalParams(id, signal))),
+      settle(outcome) {
+        inFlight.delete(id);
+        if (outcome.ok) send(resultFrame(id, outcome.result));
+        else fail(id, outcome.failure);
+      },
+    });
+    if (isKnown) return;
+    inFlight.delete(id);
+    fail(id, failure('unknownServer', `there is no server ${server}; troupe ps lists them`));
+  }
+
+  function cancel(params: Buffer | undefined): void {
+    const id = params && member(params, 'id')?.toString();
+    const requestId = id && inFlight.get(id);
+    if (requestId) calls.cancel(OWNER, requestId, 'the caller cancelled it');
+  }
+}
+
+const CALLABLE = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+
+const failure = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message });
+
+/** What the call is about, for audit and for the allow list. */
+const nameOf = (params: Buffer): string => {
+  const value = member(params, 'name') ?? member(params, 'uri');
+  return (value && stringOf(value)) ?? '';
+};
+
+function signalParams(id: string, signal: Signal): Buffer {
+  if (signal.type === 'log') return Buffer.from(`{"id":${id},"message":${signal.params.toString()}}`);
+  const { type: _, ...progress } = signal;
+  return Buffer.from(JSON.stringify({ id: JSON.parse(id), ...progress }));
+}

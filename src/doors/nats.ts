@@ -1,0 +1,169 @@
+// The NATS door: each server's subjects, each message one call, each call one reply. It holds no state of a call: what it
+// knows lies in the closure that answers. A server that is not configured has no subscription, so its callers hear at once.
+
+import type { Msg, NatsConnection, Subscription } from 'nats';
+import { microService } from '../bus/micro.ts';
+import { replies } from '../bus/replies.ts';
+import type { Pattern, Request, Subjects } from '../bus/subjects.ts';
+import type { Call, Outcome, Signal } from '../calls/call.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { isKind } from '../catalog/kinds.ts';
+import { pageOf } from '../catalog/pages.ts';
+import { type Failure, sentence, TroupeError } from '../failures.ts';
+import type { Cast } from '../servers/cast.ts';
+import { LEASE_MS } from '../servers/subscriptions.ts';
+import { askedOf, cursorOf, uriOf, wishesOf } from './requests.ts';
+import { type Service, serviceOf } from './service.ts';
+
+export type NatsDoorOptions = {
+  readonly nc: NatsConnection;
+  readonly subjects: Subjects;
+  readonly daemon: string;
+  readonly cast: Cast;
+  readonly catalog: Catalog;
+  readonly onProgress: (requestId: string, caller: string, signal: Signal) => void;
+  readonly onTrouble: (error: unknown) => void;
+};
+
+export type NatsDoor = ReturnType<typeof natsDoor>;
+
+/** Room for headers and for what the client wraps around a payload. */
+const PAGE_ROOM = 4_096;
+
+export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTrouble }: NatsDoorOptions) {
+  const reply = replies(nc, { onLost: onTrouble });
+  const open = new Map<string, { subscriptions: Subscription[]; stop: () => Promise<void> }>();
+  const cancels = subjects.cancelPatterns(daemon).map(({ subject }) => subscribe(subject, undefined, cancel));
+
+  function subscribe(subject: string, queue: string | undefined, take: (msg: Msg) => void): Subscription {
+    const callback = (error: Error | null, msg: Msg) => (error ? onTrouble(error) : take(msg));
+    return nc.subscribe(subject, { callback, ...(queue && { queue }) });
+  }
+
+  function openServer(name: string): void {
+    if (open.has(name)) return;
+    const service = serviceOf(name, { subjects, daemon, cast, catalog });
+    const subscriptions = subjects
+      .patterns(name, daemon)
+      .map(({ subject, queue, verb }) => subscribe(subject, queue, (msg) => take(service, verb, msg)));
+    const micro = microService(nc, service.description);
+    open.set(name, { subscriptions, stop: micro.stop });
+  }
+
+  async function closeServer(name: string): Promise<void> {
+    const found = open.get(name);
+    open.delete(name);
+    if (!found || nc.isClosed()) return;
+    await Promise.all([...found.subscriptions.map((subscription) => subscription.drain()), found.stop()]);
+  }
+
+  /** One message. Whatever is wrong with it, its caller gets one sentence. */
+  function take(service: Service, verb: Pattern['verb'], msg: Msg): void {
+    // The daemon may publish where its caller may not: it answers to inboxes, and to nothing else.
+    if (msg.reply && !reply.isInbox(msg.reply)) return;
+    const startedAt = performance.now();
+    const refuse = (error: unknown): void => {
+      const code = error instanceof TroupeError ? error.code : 'internal';
+      const failure: Failure = { code, delivery: 'not sent', message: sentence(error), server: service.name };
+      service.count(verb, startedAt, failure.message);
+      void reply.answer(msg, { ok: false, failure });
+    };
+    try {
+      const request = subjects.parse(msg.subject);
+      if (!request) throw new TroupeError('invalid', 'the subject cannot be read; see docs/SUBJECTS.md');
+      const body = reply.requestBody(msg);
+      if (Buffer.isBuffer(body)) handle(service, request, msg, body, startedAt, refuse);
+      else body.then((bytes) => handle(service, request, msg, bytes, startedAt, refuse)).catch(refuse);
+    } catch (error) {
+      refuse(error);
+    }
+  }
+
+  function handle(
+    service: Service,
+    request: Request,
+    msg: Msg,
+    body: Buffer,
+    startedAt: number,
+    refuse: (error: unknown) => void,
+  ): void {
+    const answer = (result: Buffer) => {
+      service.count(request.verb, startedAt);
+      void reply.answer(msg, { ok: true, result, isError: false });
+    };
+    if (request.verb === 'list') return answer(list(service.name, request.tail, body));
+    if (request.verb === 'subscribe' || request.verb === 'unsubscribe')
+      return void listen(request, msg, uriOf(body)).then(answer).catch(refuse);
+    begin(service, request, msg, body, startedAt);
+  }
+
+  function list(server: string, kind: string, body: Buffer): Buffer {
+    if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
+    const listing = catalog.get(server, kind);
+    const member = cast.member(server);
+    if (!listing.hash && member?.state !== 'ready')
+      throw new TroupeError(
+        'unavailable',
+        `server ${server} is ${member?.state}: ${member?.why || 'its lists are not known yet'}`,
+      );
+    return pageOf(listing, kind, cursorOf(body), (nc.info?.max_payload ?? 2 ** 20) - PAGE_ROOM);
+  }
+
+  /** Listening is a lease, renewed by asking again: on a bus nobody says that they left. */
+  async function listen({ verb, server, caller }: Request, msg: Msg, uri: string): Promise<Buffer> {
+    const member = cast.memberFor(server, caller);
+    if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
+    const holder = `${caller} ${msg.headers?.get('Troupe-Subscriber') ?? ''}`;
+    if (verb === 'subscribe') await member.subscriptions.add(uri, holder);
+    else await member.subscriptions.remove(uri, holder);
+    const subject = subjects.resourceUpdated(server, uri);
+    return Buffer.from(JSON.stringify(verb === 'subscribe' ? { subject, leaseMs: LEASE_MS } : { subject }));
+  }
+
+  function begin(service: Service, request: Request, msg: Msg, body: Buffer, startedAt: number): void {
+    const { requestId, isNamed, isStream, timeoutMs } = wishesOf(msg);
+    const { caller, server } = request;
+    if (isNamed && cast.isInFlight(caller, requestId))
+      throw new TroupeError('invalid', `a call with Troupe-Request-Id ${requestId} is in flight; use another id`);
+    const asked = askedOf(request, msg, body);
+    const stream = isStream
+      ? reply.stream(msg, () => cast.cancel(caller, requestId, 'the caller went away'))
+      : undefined;
+    const settle = (outcome: Outcome): void => {
+      service.countCall(request, asked.name, startedAt, outcome);
+      void (stream ? stream.end(outcome) : reply.answer(msg, outcome));
+    };
+    const call: Call = { ...asked, requestId, server, principal: caller, door: 'nats', settle };
+    if (!isNamed && !stream && timeoutMs === undefined) return submit(call);
+    stream?.ack(requestId);
+    const onSignal = (signal: Signal): void => {
+      stream?.signal(signal);
+      onProgress(requestId, caller, signal);
+    };
+    submit({ ...call, isCancellable: isNamed || isStream, onSignal, ...(timeoutMs && { timeoutMs }) });
+  }
+
+  function submit(call: Call): void {
+    if (cast.submit(call)) return;
+    const message = `server ${call.server} was removed; troupe ps lists those there are`;
+    call.settle({ ok: false, failure: { code: 'unknownServer', delivery: 'not sent', message, server: call.server } });
+  }
+
+  function cancel(msg: Msg): void {
+    const request = subjects.parse(msg.subject);
+    // Silence if we do not have it: another daemon may, and a caller's id is nobody else's business.
+    if (request && cast.cancel(request.caller, request.tail, 'the caller cancelled it') && msg.reply)
+      void reply.answer(msg, { ok: true, result: Buffer.from('{}'), isError: false });
+  }
+
+  return {
+    openServer,
+    closeServer,
+    async close(): Promise<void> {
+      reply.close();
+      if (nc.isClosed()) return;
+      await Promise.all([...open.keys()].map(closeServer));
+      await Promise.all(cancels.map((subscription) => subscription.drain()));
+    },
+  };
+}

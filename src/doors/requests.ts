@@ -1,0 +1,112 @@
+// A NATS message read as a request: what it asks for, for whom, and how it wants the answer.
+// What cannot be read is refused with a sentence; the message's bytes become the call's bytes.
+
+import { randomUUID } from 'node:crypto';
+import type { Msg } from 'nats';
+import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
+import { durationOf } from '../config/durations.ts';
+import { TroupeError } from '../failures.ts';
+import { member, members, stringOf } from '../protocol/json.ts';
+import { isJsonObject } from '../protocol/value.ts';
+
+/** What the caller wants beside the answer. */
+export type Wishes = {
+  readonly requestId: string;
+  readonly isNamed: boolean;
+  readonly isStream: boolean;
+  readonly timeoutMs?: number;
+};
+export type Asked = { readonly method: string; readonly name: string; readonly params: Buffer };
+
+const EMPTY = Buffer.from('{}');
+let sequence = 0;
+
+/** Most calls have no headers, and reading headers that are not there costs nothing. */
+export function wishesOf({ headers }: Msg): Wishes {
+  if (!headers) return { requestId: `c${++sequence}`, isNamed: false, isStream: false };
+  const given = headers.get('Troupe-Request-Id');
+  if (given && !isRequestId(given))
+    throw new TroupeError('invalid', 'Troupe-Request-Id must be 1 to 64 letters, digits, - or _');
+  const timeout = headers.get('Troupe-Timeout');
+  const timeoutMs = timeout ? durationOf(timeout) : undefined;
+  if (timeout && !timeoutMs) throw new TroupeError('invalid', 'Troupe-Timeout must be a duration such as 30s or 5000');
+  return {
+    requestId: given || randomUUID(),
+    isNamed: given !== '',
+    isStream: headers.get('Troupe-Stream') === '1',
+    ...(timeoutMs && { timeoutMs }),
+  };
+}
+
+export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked {
+  switch (verb) {
+    case 'call': {
+      const name = nameOf(tail, msg);
+      return { method: 'tools/call', name, params: namedParams(name, body, 'the arguments of a tool') };
+    }
+    case 'prompt': {
+      const name = nameOf(tail, msg);
+      return { method: 'prompts/get', name, params: namedParams(name, body, 'the arguments of a prompt') };
+    }
+    case 'read': {
+      const uri = uriOf(body);
+      return { method: 'resources/read', name: uri, params: Buffer.from(JSON.stringify({ uri })) };
+    }
+    case 'complete':
+      return {
+        method: 'completion/complete',
+        name: '',
+        params: objectOf(body, 'the parameters of completion/complete'),
+      };
+    default:
+      throw new TroupeError('unsupported', `${verb} is not a call`);
+  }
+}
+
+/** `{"uri": "…"}` or the bare URI. */
+export function uriOf(body: Buffer): string {
+  const text = body.toString().trim();
+  if (!text.startsWith('{')) {
+    if (text === '' || /\s/.test(text)) throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
+    return text;
+  }
+  const value = member(objectOf(body, 'a resource'), 'uri');
+  const uri = value && stringOf(value);
+  if (!uri) throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
+  return uri;
+}
+
+export function cursorOf(body: Buffer): string | undefined {
+  if (body.length === 0) return undefined;
+  const value = member(objectOf(body, 'a list request'), 'cursor');
+  return value && stringOf(value);
+}
+
+function nameOf(tail: string, { headers }: Msg): string {
+  const name = requestedName(tail, headers?.get('Mcp-Name') || undefined);
+  if (name === undefined)
+    throw new TroupeError('invalid', 'the subject and the header Mcp-Name do not name the same thing');
+  return name;
+}
+
+/** The body is the arguments, or `{"arguments", "_meta"}` when it has exactly these two members. */
+function namedParams(name: string, body: Buffer, what: string): Buffer {
+  const args = objectOf(body, what);
+  const head = `{"name":${JSON.stringify(name)},`;
+  const wrapped = args.includes('"_meta"')
+    ? [...members(args)]
+        .map(([key]) => key)
+        .sort()
+        .join()
+    : '';
+  if (wrapped === '_meta,arguments') return Buffer.concat([Buffer.from(head), args.subarray(args.indexOf('{') + 1)]);
+  return Buffer.concat([Buffer.from(`${head}"arguments":`), args, END]);
+}
+
+const END = Buffer.from('}');
+
+function objectOf(body: Buffer, what: string): Buffer {
+  if (body.length === 0) return EMPTY;
+  if (!isJsonObject(body)) throw new TroupeError('malformed', `the body must be a JSON object: ${what}`);
+  return body;
+}

@@ -1,0 +1,72 @@
+// A server as a micro service: its fixed endpoints, one for each tool while they are few, and true counts of both.
+
+import { countRequest, type Endpoint, newEndpoint, type ServiceDescription } from '../bus/micro.ts';
+import { QUEUE, type Request, type Subjects, type Verb } from '../bus/subjects.ts';
+import type { Outcome } from '../calls/call.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Cast } from '../servers/cast.ts';
+
+export type Service = ReturnType<typeof serviceOf>;
+type World = { readonly subjects: Subjects; readonly daemon: string; readonly cast: Cast; readonly catalog: Catalog };
+
+/** Beyond so many tools their endpoints are not listed, so they need no counts either. */
+const MAX_TOOLS = 256;
+
+export function serviceOf(name: string, { subjects, daemon, cast, catalog }: World) {
+  const bare = subjects.patterns(name, daemon).filter(({ tree }) => tree === 'bare');
+  const verbs = new Map(bare.map(({ verb, subject }) => [verb, newEndpoint(verb, subject, QUEUE)]));
+  const tools = new Map<string, Endpoint>();
+
+  const toolStats = (tool: string): Endpoint => {
+    const known = tools.get(tool);
+    if (known) return known;
+    const made = { ...newEndpoint(tool, subjects.call(name, tool), QUEUE), metadata: { tool } };
+    tools.set(tool, made);
+    return made;
+  };
+
+  function count(verb: Verb, startedAt: number, error?: string): void {
+    const stats = verbs.get(verb);
+    if (stats) countRequest(stats, Math.round((performance.now() - startedAt) * 1e6), error);
+  }
+
+  const description: ServiceDescription = {
+    server: name,
+    version: () => cast.member(name)?.facts?.version ?? '0.0.0',
+    description: `MCP server ${name}, run by troupe on ${daemon}`,
+    metadata() {
+      const member = cast.member(name);
+      const { entries, hash } = catalog.get(name, 'tools');
+      return {
+        ...{ troupe: '1', daemon, server: name, transport: 'stdio', state: member?.state ?? 'stopped' },
+        ...{ mcp_protocol: member?.facts?.era ?? '', tools: String(entries.length), tools_hash: hash.slice(0, 16) },
+      };
+    },
+    endpoints: () => [...verbs.values()],
+    tools() {
+      const { entries } = catalog.get(name, 'tools');
+      return entries.length > MAX_TOOLS
+        ? entries.map(() => NO_ENDPOINT)
+        : entries.map((entry) => toolStats(entry.name));
+    },
+  };
+
+  return {
+    name,
+    description,
+    count,
+    countCall({ verb }: Request, tool: string, startedAt: number, outcome: Outcome): void {
+      const error = outcome.ok ? undefined : outcome.failure.message;
+      count(verb, startedAt, error);
+      if (
+        verb !== 'call' ||
+        !catalog.get(name, 'tools').names.has(tool) ||
+        catalog.get(name, 'tools').entries.length > MAX_TOOLS
+      )
+        return;
+      countRequest(toolStats(tool), Math.round((performance.now() - startedAt) * 1e6), error);
+    },
+  };
+}
+
+const NO_ENDPOINT: Endpoint = newEndpoint('', '', QUEUE);

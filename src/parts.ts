@@ -1,0 +1,155 @@
+// The parts of the daemon, each with its way up and its way down. The daemon's machine decides the order; here is only
+// how they are put together.
+
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { NatsConnection } from 'nats';
+import type { Announcer } from './announce.ts';
+import { type Bus, createBus } from './bus/bus.ts';
+import { createEvents, type Events } from './bus/events.ts';
+import { outbox } from './bus/outbox.ts';
+import { subjects } from './bus/subjects.ts';
+import { createRecorder } from './calls/record.ts';
+import { type Catalog, createCatalog } from './catalog/catalog.ts';
+import { mendName } from './config/names.ts';
+import type { Paths } from './config/paths.ts';
+import type { Config } from './config/schema.ts';
+import { openDoors } from './doors/doors.ts';
+import { sentence } from './failures.ts';
+import { type PluginHost, startPlugins } from './plugin-host.ts';
+import { pluginView } from './plugin-view.ts';
+import { type Cast, createCast } from './servers/cast.ts';
+import { createLists } from './servers/lists.ts';
+import { sweep } from './servers/sweep.ts';
+import { createUpkeep } from './servers/upkeep.ts';
+import { openStore, type Store } from './store/store.ts';
+import type { Log } from './telemetry/log.ts';
+
+export type PartsOptions = {
+  readonly paths: Paths;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Log;
+  readonly config: Config;
+  readonly say: Announcer;
+  readonly stop: () => void;
+  readonly crash: (why: string) => void;
+  readonly stateOf: () => string;
+};
+export type Parts = ReturnType<typeof createParts>;
+
+/** What exists once its part is open. */
+export type Built = {
+  store: Store;
+  bus: Bus;
+  events: Events;
+  plugins: PluginHost;
+  catalog: Catalog;
+  cast: Cast;
+  doors: Awaited<ReturnType<typeof openDoors>>;
+  nc: NatsConnection;
+};
+export type The = <Name extends keyof Built>(name: Name) => Built[Name];
+
+const HEARTBEAT_MS = 5_000;
+
+export function createParts(options: PartsOptions) {
+  const { paths, env, log, config, say, crash } = options;
+  const { logger } = log;
+  const name = mendName(hostname());
+  // Every daemon on this state directory marks its children alike, so that the next one finds them.
+  const marker = createHash('sha256').update(paths.state).digest('hex').slice(0, 16);
+  const startedAt = Date.now();
+  const subject = subjects(config.nats.subject);
+  const built: Partial<Built> = {};
+  const the: The = (part) => {
+    const found = built[part];
+    if (!found) throw new Error(`${part} is not there yet`);
+    return found as never;
+  };
+  const watchers = new Set<(server: string) => void>();
+  let heart: NodeJS.Timeout | undefined;
+
+  return {
+    startedAt,
+
+    async openStore(): Promise<void> {
+      built.store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
+      built.store.onHealth(({ state, message }) =>
+        logger[state === 'ready' ? 'info' : 'error']({ store: state }, message),
+      );
+      const swept = await sweep(built.store, marker);
+      if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
+    },
+
+    async openBus(): Promise<void> {
+      built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
+      built.bus = createBus({
+        ...{ name: `troupe ${name}`, env, directory: paths.broker, cache: paths.cache, nats: config.nats, logger },
+        onConnection(nc) {
+          built.nc = nc;
+          the('events').online(nc);
+          built.doors?.openNats(nc);
+        },
+        onReconnect: (nc) => the('events').online(nc),
+        beforeDrain: () => the('events').close(),
+        onCrash: crash,
+      });
+      await built.bus.start();
+    },
+
+    async openPlugins(): Promise<void> {
+      const viewFor = (plugin: string) => pluginView({ plugin, the, log, watchers, root: config.nats.subject });
+      built.plugins = await startPlugins(config.plugins, viewFor, logger);
+    },
+
+    openServers(): void {
+      const { store, events } = { store: the('store'), events: the('events') };
+      const catalog = createCatalog(store);
+      const lists = createLists(catalog, ({ server }, kind) => {
+        events.listChanged(server, kind === 'templates' ? 'resources' : kind, catalog.get(server, kind).entries.length);
+      });
+      const upkeep = createUpkeep(lists, events);
+      const cast = createCast({
+        ...{ catalog, store, logger, env, daemon: marker, driver: config.requests, onCrash: crash },
+        record: createRecorder(store, name, log.mask),
+        onOpen: upkeep.opened,
+        onNotice: upkeep.said,
+        onState(member) {
+          events.state(member.server, { state: member.state, why: member.why, pid: member.pid });
+          say.changed(member);
+          for (const watcher of watchers) watcher(member.name);
+        },
+      });
+      Object.assign(built, { catalog, cast });
+      cast.start();
+      for (const server of config.servers) cast.launch(server);
+    },
+
+    async openDoors(): Promise<void> {
+      built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject });
+      if (built.nc) built.doors.openNats(built.nc);
+      const beat = () =>
+        the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
+      heart = setInterval(beat, HEARTBEAT_MS);
+      heart.unref();
+    },
+
+    async closeDoors(): Promise<void> {
+      clearInterval(heart);
+      await built.doors?.close();
+    },
+
+    async closeServers(): Promise<void> {
+      built.cast?.stop();
+      while (built.cast && !built.cast.isStopped) await wait(20);
+    },
+
+    closePlugins: async () => built.plugins?.close(),
+    closeBus: async () => built.bus?.leave(),
+    closeStore: async () => built.store?.close(),
+
+    /** What a daemon that ends without a goodbye must still not leave behind. */
+    abandon: () => built.bus?.abandon(),
+  };
+}

@@ -1,0 +1,52 @@
+// The daemon as a plugin sees it: a few values and a few verbs, each of which may be used at any time.
+
+import { randomUUID } from 'node:crypto';
+import { errorObject, TroupeError } from './failures.ts';
+import type { The } from './parts.ts';
+import type { ServerView, Troupe } from './plugin.ts';
+import type { Log } from './telemetry/log.ts';
+
+export type ViewOptions = {
+  readonly plugin: string;
+  readonly the: The;
+  readonly log: Log;
+  readonly watchers: Set<(server: string) => void>;
+  readonly root: string;
+};
+
+export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): Troupe {
+  const view = (name: string): ServerView | undefined => {
+    const member = the('cast').member(name);
+    return member && { name, state: member.state, tools: the('catalog').get(member.server, 'tools').entries.length };
+  };
+
+  return {
+    logger: log.logger.child({ plugin }),
+    servers: () =>
+      the('cast')
+        .members()
+        .flatMap(({ name }) => view(name) ?? []),
+    watch(listener) {
+      const watcher = (name: string) => {
+        const server = view(name);
+        if (server) listener(server);
+      };
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+    call: (server, tool, args) =>
+      new Promise((resolve, reject) => {
+        const isKnown = the('cast').submit({
+          ...{ requestId: randomUUID(), server, method: 'tools/call', name: tool, principal: '_', door: 'plugin' },
+          params: Buffer.from(JSON.stringify({ name: tool, arguments: args })),
+          settle: (outcome) => {
+            if (outcome.ok) resolve(JSON.parse(outcome.result.toString()));
+            else reject(new TroupeError(outcome.failure.code, errorObject(outcome.failure).toString()));
+          },
+        });
+        if (!isKnown) reject(new TroupeError('unknownServer', `there is no server ${server}`));
+      }),
+    publish: (subject, payload) => the('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
+    mask: log.addMask,
+  };
+}

@@ -1,0 +1,27 @@
+// All that a plugin sees of troupe, and the shape it must have. Construct, parse, start, dispose, in that order.
+// A plugin only ever sees values, so it cannot crash an actor; what it throws is reported with its name.
+
+import type { Logger } from 'pino';
+
+export type Plugin<Options = unknown> = {
+  readonly name: string;
+  /** Throws one readable sentence when the options are wrong. */
+  parse(options: unknown): Options;
+  start(troupe: Troupe, options: Options): Promise<AsyncDisposable>;
+};
+
+export type ServerView = { readonly name: string; readonly state: string; readonly tools: number };
+
+/** A narrow, read-mostly view of the daemon. */
+export type Troupe = {
+  readonly logger: Logger;
+  servers(): ServerView[];
+  /** Called with a server each time its state changes. Returns how to stop listening. */
+  watch(listener: (server: ServerView) => void): () => void;
+  /** A tool call like any other: audited, bounded by the server's time-outs. Resolves with the CallToolResult. */
+  call(server: string, tool: string, args: object): Promise<unknown>;
+  /** To the bus, below `<root>.plugin.<name>.`; lost when the bus is offline. */
+  publish(subject: string, payload: Uint8Array | string): void;
+  /** Text of log lines and audit rows passes through `mask` from now on. Returns how to take it back. */
+  mask(mask: (text: string) => string): () => void;
+};

@@ -1,0 +1,51 @@
+// What the daemon says of itself and of its servers, in the shape that `troupe status --json` promises.
+
+import type { Bus } from './bus/bus.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import type { PluginStatus } from './plugin-host.ts';
+import type { Cast } from './servers/cast.ts';
+import type { Member } from './servers/member.ts';
+import type { Store } from './store/store.ts';
+import { VERSION } from './version.ts';
+
+export type StatusWorld = {
+  readonly bus: Bus;
+  readonly store: Store;
+  readonly cast: Cast;
+  readonly catalog: Catalog;
+  readonly plugins: readonly PluginStatus[];
+  readonly daemon: {
+    state: string;
+    name: string;
+    startedAt: number;
+    stateDir: string;
+    config: string | undefined;
+    logFile: string;
+  };
+};
+
+export function statusOf({ bus, store, cast, catalog, plugins, daemon }: StatusWorld) {
+  return {
+    daemon: {
+      ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
+      ...{ uptimeMs: Date.now() - daemon.startedAt, memoryBytes: process.memoryUsage.rss() },
+    },
+    bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
+    store: { ...store.health, dropped: store.dropped },
+    plugins,
+    servers: cast.members().map((member) => serverStatus(member, catalog)),
+  };
+}
+
+export function serverStatus(member: Member, catalog: Catalog) {
+  const { name, server, state, since, pid, restarts, lane, lastError, facts, calls, errors } = member;
+  const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get(server, kind).entries.length;
+  return {
+    ...{ name, state, since, pid: pid ?? null, restarts, inFlight: lane.inFlight, queued: lane.queued },
+    lastError: lastError || null,
+    protocolVersion: facts?.era ?? null,
+    serverInfo: facts ? { name: facts.name, version: facts.version } : null,
+    ...{ tools: count('tools'), resources: count('resources'), templates: count('templates') },
+    ...{ prompts: count('prompts'), calls, errors },
+  };
+}
