@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/nats.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Real processes on two cores: more at once would only make each of them late.
+    maxWorkers: 2,
+    reporters: ['default', './test/support/tally.ts'],
+  },
+});
