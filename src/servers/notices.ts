@@ -2,7 +2,7 @@
 
 import type { Progress } from '../calls/request.ts';
 
-export type Notice = ({ readonly type: 'progress'; readonly token: string } & Progress) | Said;
+export type Notice = { readonly type: 'progress'; readonly token: string; readonly progress: Progress } | Said;
 export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
   | { readonly type: 'listChanged'; readonly kind: 'tools' | 'resources' | 'prompts' }
@@ -41,9 +41,11 @@ function readProgress({ progressToken, progress, total, message }: Record<string
   return {
     type: 'progress',
     token: String(progressToken),
-    progress,
-    ...(typeof total === 'number' && { total }),
-    ...(typeof message === 'string' && { message }),
+    progress: {
+      progress,
+      ...(typeof total === 'number' && { total }),
+      ...(typeof message === 'string' && { message }),
+    },
   };
 }
 

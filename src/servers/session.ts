@@ -72,9 +72,9 @@ export function createSession(options: SessionOptions) {
 
   function notified(method: string, params: Buffer, line: Buffer): void {
     const notice = readNotice(method, params);
-    if (typeof notice === 'string') onStray(notice, line);
-    else if (notice.type !== 'progress') onNotice(notice);
-    else if (!lane.progress(notice.token, notice)) onStray('progress of nothing in flight, or not increasing', line);
+    if (typeof notice === 'string') return onStray(notice, line);
+    if (notice.type !== 'progress') return onNotice(notice);
+    if (!lane.progress(notice.token, notice.progress)) onStray('progress of nothing, or not increasing', line);
   }
 
   return {
