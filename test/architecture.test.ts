@@ -1,0 +1,118 @@
+// The rules of the house that a linter cannot say: who may know whom, what may be how long, what must be explained.
+// A rule here is a sentence; when one fails, it names the file.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+function filesIn(folder: string, extension = /\.ts$/): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && extension.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
+    .filter((path) => !path.includes('node_modules/'))
+    .sort();
+}
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const linesOf = (path: string) => read(path).trimEnd().split('\n').length;
+
+type Import = { readonly from: string; readonly to: string; readonly isType: boolean };
+
+/** Relative imports are resolved to paths of the project, others stay as they are written. */
+function importsOf(path: string): Import[] {
+  const statement = /^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
+  const expression = /\bimport\(\s*['"]([^'"]+)['"]/g;
+  const resolve = (to: string) => (to.startsWith('.') ? normalize(join(dirname(path), to)) : to);
+  return [
+    ...[...read(path).matchAll(statement)].map(([, type, to = '']) => ({
+      from: path,
+      to: resolve(to),
+      isType: !!type,
+    })),
+    ...[...read(path).matchAll(expression)].map(([, to = '']) => ({ from: path, to: resolve(to), isType: false })),
+  ];
+}
+const importsIn = (folder: string) => filesIn(folder).flatMap(importsOf);
+
+/** Code without comments and without the contents of strings. */
+const codeOf = (path: string) =>
+  read(path)
+    .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    .replace(/'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g, "''");
+
+describe('who may know whom', () => {
+  it('machines import xstate and each other, nothing else', () => {
+    expect(importsIn('machines').length).toBeGreaterThan(5);
+    expect(importsIn('machines').filter(({ to }) => to !== 'xstate' && !to.startsWith('machines/'))).toEqual([]);
+  });
+
+  it('machines know no clock, no chance, no console and no process', () => {
+    const worldly = /\b(Date\b|Math\.random|performance\b|console\.|process\.|globalThis\b|setTimeout|setInterval)/;
+    expect(filesIn('machines').filter((path) => worldly.test(codeOf(path)))).toEqual([]);
+  });
+
+  it('the bus and the servers meet only in a machine, but for who a process is', () => {
+    const toServers = importsIn('src/bus').filter(({ to }) => to.startsWith('src/servers/'));
+    expect(toServers.filter(({ to }) => to !== 'src/servers/identity.ts')).toEqual([]);
+    expect(importsIn('src/servers').filter(({ to }) => to.startsWith('src/bus/'))).toEqual([]);
+  });
+
+  it('a plugin knows of us only the types of src/plugin.ts', () => {
+    const ours = importsIn('plugins').filter(
+      ({ to }) => /^(src|machines|test|plugins)\//.test(to) || to.startsWith('..'),
+    );
+    const own = (path: string) => path.split('/').slice(0, 2).join('/');
+    const isAllowed = ({ from, to, isType }: Import) =>
+      (to === 'src/plugin.ts' && isType) || (to.startsWith('plugins/') && own(to) === own(from));
+    expect(ours.filter((each) => !isAllowed(each))).toEqual([]);
+  });
+
+  it('nobody names a plugin in an import, so that any can be deleted', () => {
+    const everyone = [...importsIn('src'), ...importsIn('machines')];
+    expect(everyone.filter(({ to }) => /(^|\/)plugins\//.test(to))).toEqual([]);
+  });
+
+  it('production code imports no test', () => {
+    const everyone = ['src', 'machines', 'plugins'].flatMap(importsIn);
+    expect(everyone.filter(({ to }) => to.startsWith('test/') || to === 'vitest')).toEqual([]);
+  });
+});
+
+describe('what may be how long', () => {
+  it('200 lines for src, machines and plugins', () => {
+    const files = ['src', 'machines', 'plugins'].flatMap((folder) => filesIn(folder));
+    expect(files.filter((path) => linesOf(path) > 200)).toEqual([]);
+  });
+
+  it('250 lines for a test, 30 for a fixture', () => {
+    expect(filesIn('test').filter((path) => linesOf(path) > 250)).toEqual([]);
+    expect(filesIn('test/fixtures', /\.(mjs|js|ts)$/).filter((path) => linesOf(path) > 30)).toEqual([]);
+  });
+});
+
+describe('what must be explained', () => {
+  it('an error is swallowed only with the reason beside it', () => {
+    const swallows = /catch\s*(\([^)]*\)\s*)?\{\s*\}/;
+    const silent = ['src', 'machines', 'plugins', 'test'].flatMap((folder) =>
+      filesIn(folder).flatMap((path) =>
+        read(path)
+          .split('\n')
+          .filter((line) => swallows.test(line) && !/\/\/|\/\*/.test(line))
+          .map((line) => `${path}: ${line.trim()}`),
+      ),
+    );
+    expect(silent).toEqual([]);
+  });
+
+  it('every file of src and machines begins with what it promises', () => {
+    const files = [...filesIn('src'), ...filesIn('machines')];
+    expect(files.filter((path) => !/^(#!.*\n)?\/\/ \S/.test(read(path)))).toEqual([]);
+  });
+
+  it.each(['README.md', 'CHANGELOG.md', 'machines/README.md', 'docs/ARCHITECTURE.md'])('%s exists', (path) => {
+    expect(existsSync(join(root, path))).toBe(true);
+  });
+});

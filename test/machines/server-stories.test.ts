@@ -1,0 +1,171 @@
+// Stories of one server, on a simulated clock, with a connection of one line.
+// The actor is real, so what happens here is what XState does with the chart, not only what the chart says.
+
+import { expect, it } from 'vitest';
+import { createActor, fromCallback, SimulatedClock } from 'xstate';
+import { type FromConnection, type ServerSpec, serverMachine, type ToConnection } from '../../machines/server.ts';
+import { stateOf } from '../support/paths.ts';
+
+const spec: ServerSpec = {
+  name: 'echo',
+  openMs: 1_000,
+  drainMs: 2_000,
+  closeMs: 3_000,
+  restart: { intensity: 2, periodMs: 30_000, backoffMs: [100, 400] },
+};
+
+type Port = { sendBack: (event: FromConnection) => void; receive: (listener: (event: ToConnection) => void) => void };
+
+/** A server whose connection does `open`, on its own clock. `heard` is what its connections were told, and their end. */
+function stage(open: (port: Port) => void, given = spec) {
+  const clock = new SimulatedClock();
+  const heard: string[] = [];
+  let say: Port['sendBack'] = () => {};
+  const connection = fromCallback<ToConnection, ServerSpec>(({ sendBack, receive }) => {
+    heard.push('open');
+    say = sendBack as Port['sendBack'];
+    receive(({ type }) => heard.push(type));
+    open({ sendBack: say, receive });
+    return () => heard.push('ended');
+  });
+  const actor = createActor(serverMachine.provide({ actors: { connection } }), { input: given, clock }).start();
+  const tell = (type: 'start' | 'stop' | 'restart' | 'remove' | 'wanted') => actor.send({ type });
+  const state = () => stateOf(actor.getSnapshot());
+  return { clock, heard, tell, state, context: () => actor.getSnapshot().context, say: (e: FromConnection) => say(e) };
+}
+const comesUp = ({ sendBack }: Port) => sendBack({ type: 'connection.ready' });
+const died = { type: 'connection.closed', why: 'exit 1' } as const;
+
+it('restarts with backoff, forgives after a period, and fails in a crash loop', () => {
+  const { clock, state, say, tell, context } = stage(comesUp);
+  tell('start');
+  for (const wait of [100, 400]) {
+    say(died);
+    expect(state()).toBe('waiting');
+    clock.increment(wait - 1);
+    expect(state()).toBe('waiting');
+    clock.increment(1);
+    expect(state()).toBe('up.ready');
+  }
+  clock.increment(30_000);
+  for (const wait of [100, 400]) {
+    say(died);
+    clock.increment(wait);
+    expect(state()).toBe('up.ready');
+  }
+  say(died);
+  expect([state(), context().why, context().restarts]).toEqual(['failed', 'exit 1', 4]);
+  tell('start');
+  expect([state(), context().why]).toEqual(['up.ready', '']);
+});
+
+it('repeats the last backoff when the list is shorter than the loop, and waits not at all without a list', () => {
+  const patient = stage(comesUp, { ...spec, restart: { intensity: 9, periodMs: 30_000, backoffMs: [100, 400] } });
+  patient.tell('start');
+  for (const wait of [100, 400, 400, 400]) {
+    patient.say(died);
+    patient.clock.increment(wait - 1);
+    expect(patient.state()).toBe('waiting');
+    patient.clock.increment(1);
+    expect(patient.state()).toBe('up.ready');
+  }
+  const hasty = stage(comesUp, { ...spec, restart: { intensity: 1, periodMs: 30_000, backoffMs: [] } });
+  hasty.tell('start');
+  hasty.say(died);
+  hasty.clock.increment(0);
+  expect(hasty.state()).toBe('up.ready');
+});
+
+it('gives a mute server its time to open, then tries again', () => {
+  const { clock, state, tell, context, heard } = stage(() => {});
+  tell('start');
+  clock.increment(999);
+  expect(state()).toBe('up.opening');
+  clock.increment(1);
+  expect([state(), context().why]).toEqual(['waiting', 'did not open in time']);
+  expect(heard).toEqual(['open', 'ended']);
+});
+
+it('waits for the last call before it closes, but not for ever', () => {
+  const polite = stage(comesUp);
+  polite.tell('start');
+  polite.tell('stop');
+  polite.clock.increment(1_999);
+  expect(polite.state()).toBe('up.draining');
+  polite.say({ type: 'connection.drained' });
+  expect(polite.state()).toBe('up.closing');
+  polite.say(died);
+  expect([polite.state(), polite.heard]).toEqual(['stopped', ['open', 'drain', 'close', 'ended']]);
+
+  const deaf = stage(comesUp);
+  deaf.tell('start');
+  deaf.tell('stop');
+  deaf.clock.increment(2_000);
+  expect(deaf.state()).toBe('up.closing');
+  deaf.clock.increment(3_000);
+  expect([deaf.state(), deaf.heard]).toEqual(['stopped', ['open', 'drain', 'close', 'ended']]);
+});
+
+it('falls asleep when nobody calls, and wakes for the next call', () => {
+  const { state, say, tell, heard } = stage(comesUp);
+  tell('wanted');
+  expect(state()).toBe('stopped');
+  tell('start');
+  say({ type: 'connection.quiet' });
+  say({ type: 'connection.drained' });
+  say(died);
+  expect(state()).toBe('asleep');
+  tell('wanted');
+  expect(state()).toBe('up.ready');
+  say({ type: 'connection.quiet' });
+  tell('wanted');
+  say(died);
+  expect([state(), heard.filter((word) => word === 'open').length]).toEqual(['up.ready', 3]);
+});
+
+it('survives a connection that throws, at once or when told to leave', () => {
+  const broken = stage(() => {
+    throw new Error('no such port');
+  });
+  broken.tell('start');
+  expect([broken.state(), broken.context().why]).toEqual(['waiting', 'Error: no such port']);
+
+  const clumsy = stage(({ sendBack, receive }) => {
+    sendBack({ type: 'connection.ready' });
+    receive(() => {
+      throw new Error('broken pipe');
+    });
+  });
+  clumsy.tell('start');
+  clumsy.tell('remove');
+  expect([clumsy.state(), clumsy.context().restarts]).toEqual(['gone', 0]);
+});
+
+it('stops and leaves by its timers alone, wherever it stood', () => {
+  const situations: Record<string, (server: ReturnType<typeof stage>) => void> = {
+    stopped: () => {},
+    'up.opening': ({ tell }) => tell('start'),
+    'up.ready': ({ tell, say }) => [tell('start'), say({ type: 'connection.ready' })],
+    'up.draining': ({ tell, say }) => [tell('start'), say({ type: 'connection.ready' }), tell('restart')],
+    'up.closing': ({ tell }) => [tell('start'), tell('restart')],
+    asleep: ({ tell, say }) => [
+      ...[tell('start'), say({ type: 'connection.ready' }), say({ type: 'connection.quiet' }), say(died)],
+    ],
+    waiting: ({ tell, say }) => [tell('start'), say(died)],
+    failed: ({ tell, say }) => [tell('start'), say({ type: 'connection.refused', why: 'no' })],
+  };
+  for (const [situation, reach] of Object.entries(situations)) {
+    for (const [command, end] of [['stop', 'stopped'] as const, ['remove', 'gone'] as const]) {
+      const server = stage(() => {});
+      reach(server);
+      expect(server.state()).toBe(situation);
+      server.tell(command);
+      server.clock.increment(2_000);
+      server.clock.increment(3_000);
+      expect(server.state(), `${situation} + ${command}`).toBe(end);
+      expect(server.heard.filter((word) => word === 'open').length).toBe(
+        server.heard.filter((word) => word === 'ended').length,
+      );
+    }
+  }
+});

@@ -1,0 +1,212 @@
+// The life of one server: every configuration it can reach, whatever the connection does and whoever commands it.
+// The stories with a clock are in server-stories.test.ts.
+
+import { describe, expect, it } from 'vitest';
+import { initialTransition } from 'xstate';
+import { type ServerEvent, type ServerSpec, serverMachine } from '../../machines/server.ts';
+import { begun, everyStep, plain, reactions, type Step, stateOf, statesOf, timers, told } from '../support/paths.ts';
+
+const spec: ServerSpec = {
+  name: 'echo',
+  openMs: 1_000,
+  drainMs: 2_000,
+  closeMs: 3_000,
+  restart: { intensity: 2, periodMs: 30_000, backoffMs: [100, 400] },
+};
+const commands: ServerEvent[] = [
+  { type: 'start' },
+  { type: 'stop' },
+  { type: 'restart' },
+  { type: 'remove' },
+  { type: 'wanted' },
+];
+const facts: ServerEvent[] = [
+  { type: 'connection.ready' },
+  { type: 'connection.drained' },
+  { type: 'connection.quiet' },
+  { type: 'connection.refused', why: 'no such command' },
+  { type: 'connection.closed', why: 'exit 1' },
+  { type: 'restart.forgotten' },
+];
+
+// `restarts` only grows, and nothing depends on it; of `why`, only whether there is one.
+const key = ({ value, context: { next, recent, why } }: any) => [value, next, recent, why !== ''];
+const steps = everyStep(serverMachine, spec, [...commands, ...facts], key);
+
+const isCommand = ({ event }: Step) => commands.some(({ type }) => type === event.type);
+const isLeaving = (state: string) => state === 'up.draining' || state === 'up.closing';
+const isUp = (state: string) => state.startsWith('up.');
+const about = ({ from, event, to }: Step) => `${stateOf(from)} + ${event.type} → ${stateOf(to)}`;
+const check = (which: (step: Step) => boolean, invariant: (step: Step, about: string) => void) => {
+  const chosen = steps.filter(which);
+  expect(chosen.length).toBeGreaterThan(0);
+  for (const step of chosen) invariant(step, about(step));
+};
+
+describe('in every reachable configuration', () => {
+  it('begins stopped, unblamed, with nothing counted', () => {
+    const [first] = initialTransition(serverMachine, spec);
+    expect(stateOf(first)).toBe('stopped');
+    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, why: '' });
+  });
+
+  it('moves as this table says, and ignores everything else', () => {
+    const destinations = 'asleep | gone | stopped | up.opening';
+    const over = { 'connection.closed': destinations, 'connection.refused': destinations };
+    const fails = { 'connection.closed': 'failed | waiting', 'connection fails': 'failed | waiting' };
+    const refused = { 'connection.refused': 'failed' };
+    expect(reactions(steps)).toEqual({
+      stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
+      asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
+      'up.opening': {
+        ...{ stop: 'up.closing', restart: 'up.closing', remove: 'up.closing' },
+        ...{ 'connection.ready': 'up.ready', 'after open': 'failed | waiting', ...fails, ...refused },
+      },
+      'up.ready': {
+        ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
+        ...{ ...fails, ...refused },
+      },
+      'up.draining': {
+        ...{ 'connection.drained': 'up.closing', 'after drain': 'up.closing', 'connection fails': destinations },
+        ...over,
+      },
+      'up.closing': { 'after close': destinations, 'connection fails': destinations, ...over },
+      waiting: {
+        ...{ start: 'up.opening', restart: 'up.opening', 'after backoff': 'up.opening' },
+        ...{ stop: 'stopped', remove: 'gone' },
+      },
+      failed: { start: 'up.opening', restart: 'up.opening', stop: 'stopped', remove: 'gone' },
+    });
+    expect(statesOf(steps)).toHaveLength(9);
+  });
+
+  it('has a connection exactly while it is up, and a new one each time it comes up', () => {
+    check(
+      () => true,
+      (step, name) => {
+        const { from, to } = step;
+        expect(Object.keys(to.children), name).toEqual(isUp(stateOf(to)) ? ['connection'] : []);
+        const comesUp = stateOf(to) === 'up.opening' && stateOf(from) !== 'up.opening';
+        expect(begun(step), name).toEqual(comesUp ? ['connection'] : []);
+        if (!comesUp && isUp(stateOf(to))) expect(to.children.connection === from.children.connection, name).toBe(true);
+      },
+    );
+    check(
+      (step) => begun(step).length > 0,
+      ({ effects }) => expect(effects.find(({ type }) => type === 'xstate.spawnChild')?.params.input).toBe(spec),
+    );
+  });
+
+  it('asks the connection to drain and to close as it enters those states, and never otherwise', () => {
+    const asks: Record<string, string[]> = {
+      'up.draining': ['connection:drain'],
+      'up.closing': ['connection:close'],
+    };
+    check(
+      () => true,
+      (step, name) => {
+        const enters = stateOf(step.to) !== stateOf(step.from);
+        expect(told(step), name).toEqual((enters && asks[stateOf(step.to)]) || []);
+      },
+    );
+  });
+
+  it('sets each timer from its spec', () => {
+    const waits: Record<string, Record<string, number>> = {
+      'up.opening': { 'after open': 1_000 },
+      'up.draining': { 'after drain': 2_000 },
+      'up.closing': { 'after close': 3_000 },
+    };
+    check(
+      ({ from, to }) => stateOf(from) !== stateOf(to),
+      (step, name) => {
+        const { recent } = step.to.context;
+        const waiting = { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
+        expect(timers(step), name).toEqual(stateOf(step.to) === 'waiting' ? waiting : (waits[stateOf(step.to)] ?? {}));
+      },
+    );
+  });
+
+  it('while it leaves, obeys commands only in where it goes', () => {
+    check(
+      (step) => isLeaving(stateOf(step.from)) && isCommand(step),
+      ({ from, event, to, effects }, name) => {
+        const wanted = from.context.next === 'asleep' ? 'up' : from.context.next;
+        const goes = { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone', wanted }[event.type];
+        expect(to.value, name).toEqual(from.value);
+        expect(to.context, name).toEqual({ ...from.context, next: goes });
+        expect(effects, name).toEqual([]);
+      },
+    );
+  });
+
+  it('while it leaves, gets where it was told to go, whatever the connection does', () => {
+    check(
+      (step) => isLeaving(stateOf(step.from)) && !isCommand(step),
+      ({ from, to }, name) => {
+        const { next } = from.context;
+        const arrived = next === 'up' ? 'up.opening' : next;
+        expect([arrived, 'up.closing', stateOf(from)], name).toContain(stateOf(to));
+        expect(to.context.next, name).toBe(next);
+        expect(to.context.why, name).toBe(from.context.why);
+      },
+    );
+  });
+
+  it('remembers where a command, or silence, sends it', () => {
+    check(
+      ({ from, to }) => !isLeaving(stateOf(from)) && isLeaving(stateOf(to)),
+      ({ event, to }, name) => {
+        const goes = { stop: 'stopped', restart: 'up', remove: 'gone', 'connection.quiet': 'asleep' }[event.type];
+        expect(to.context.next, name).toBe(goes);
+      },
+    );
+  });
+
+  it('fails only when refused or after its last restart, and waits for a restart that it counts', () => {
+    check(
+      ({ from, to }) => stateOf(to) === 'failed' && stateOf(from) !== 'failed',
+      ({ from, event }, name) =>
+        event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
+    );
+    check(
+      ({ from, to }) => stateOf(to) === 'waiting' && stateOf(from) !== 'waiting',
+      ({ from, to }, name) => {
+        expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
+        expect(to.context.recent, name).toBe(from.context.recent + 1);
+        expect(to.context.restarts, name).toBe(from.context.restarts + 1);
+      },
+    );
+  });
+
+  it('counts restarts nowhere else, and forgets them one by one, or all when somebody helps a failed one', () => {
+    check(
+      ({ to }) => stateOf(to) !== 'waiting',
+      ({ from, event, to }, name) => {
+        const helped = stateOf(from) === 'failed' && ['start', 'stop', 'restart'].includes(event.type);
+        const forgotten =
+          event.type === 'restart.forgotten' ? Math.max(0, from.context.recent - 1) : from.context.recent;
+        expect(to.context.recent, name).toBe(helped ? 0 : forgotten);
+        expect(to.context.restarts, name).toBe(from.context.restarts);
+      },
+    );
+  });
+
+  it('says why it is down until it is ready again or somebody helped', () => {
+    const said: Record<string, string> = {
+      'connection.closed': 'exit 1',
+      'connection.refused': 'no such command',
+      'connection fails': 'it broke',
+      'after open': 'did not open in time',
+    };
+    check(
+      () => true,
+      ({ from, event, to }, name) => {
+        const isNews = isUp(stateOf(from)) && !isLeaving(stateOf(from)) && !isUp(stateOf(to));
+        const helped = stateOf(from) === 'failed' && stateOf(to) !== 'failed' && stateOf(to) !== 'gone';
+        const forgiven = helped || (event.type === 'connection.ready' && stateOf(to) === 'up.ready');
+        expect(to.context.why, name).toBe(isNews ? said[plain(event.type)] : forgiven ? '' : from.context.why);
+      },
+    );
+  });
+});
