@@ -92,7 +92,7 @@ export function stringEnd(bytes: Buffer, from: number): number {
   let stride = LONG;
   let jumpAt = at + stride;
   for (;;) {
-    const stop = jumpAt < length ? jumpAt : length;
+    const stop = Math.min(jumpAt, length);
     while (
       at + 4 <= stop &&
       (plain(bytes[at]) & plain(bytes[at + 1]) & plain(bytes[at + 2]) & plain(bytes[at + 3])) === 1
