@@ -1,0 +1,73 @@
+// Where things live, for every way of saying so.
+
+import { homedir, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { mendName } from '../../src/config/names.ts';
+import { pathsOf } from '../../src/config/paths.ts';
+
+const HOME = '/home/me';
+
+test('on Linux everything lies where XDG says by default', () => {
+  expect(pathsOf({ HOME }, { platform: 'linux' })).toEqual({
+    state: '/home/me/.local/state/troupe',
+    config: '/home/me/.config/troupe/troupe.json',
+    cache: '/home/me/.cache/troupe',
+    socket: '/home/me/.local/state/troupe/control.sock',
+    database: '/home/me/.local/state/troupe/database',
+    logs: '/home/me/.local/state/troupe/logs',
+    broker: '/home/me/.local/state/troupe/nats',
+  });
+});
+
+test('on macOS the state lies in Application Support', () => {
+  const { state, config } = pathsOf({ HOME }, { platform: 'darwin' });
+  expect([state, config]).toEqual([
+    '/home/me/Library/Application Support/troupe',
+    '/home/me/.config/troupe/troupe.json',
+  ]);
+});
+
+test('the XDG variables move it, unless they are relative', () => {
+  const xdg = (at: string) => ({ HOME, XDG_STATE_HOME: at, XDG_CONFIG_HOME: at, XDG_CACHE_HOME: at });
+  for (const platform of ['linux', 'darwin'] as const) {
+    const { state, config, cache } = pathsOf(xdg('/x'), { platform });
+    expect([state, config, cache]).toEqual(['/x/troupe', '/x/troupe/troupe.json', '/x/troupe']);
+  }
+  expect(pathsOf(xdg('x'), { platform: 'linux' })).toEqual(pathsOf({ HOME }, { platform: 'linux' }));
+  expect(pathsOf(xdg(''), { platform: 'linux' })).toEqual(pathsOf({ HOME }, { platform: 'linux' }));
+});
+
+test('TROUPE_STATE beats XDG, and --config beats TROUPE_CONFIG', () => {
+  const env = { HOME, TROUPE_STATE: '/s', XDG_STATE_HOME: '/x', TROUPE_CONFIG: '/env.json', XDG_CONFIG_HOME: '/x' };
+  expect(pathsOf(env)).toMatchObject({ state: '/s', config: '/env.json', logs: '/s/logs' });
+  expect(pathsOf(env, { config: 'mine.json' }).config).toBe(resolve('mine.json'));
+  expect(pathsOf({ TROUPE_STATE: 'here' }).state).toBe(resolve('here'));
+  expect(pathsOf({}).config).toBe(join(homedir(), '.config/troupe/troupe.json'));
+});
+
+test('a socket whose path would be too long lies in the temporary folder, one for each state directory', () => {
+  const socket = (state: string, TMPDIR?: string) => pathsOf({ TROUPE_STATE: state, TMPDIR }).socket;
+  const exact = `/${'s'.repeat(86)}`; // with /control.sock exactly 100 bytes
+  expect(socket(exact)).toBe(`${exact}/control.sock`);
+  const far = socket(`${exact}s`);
+  expect(far).toMatch(/^\/tmp\/troupe-\d+\/[0-9a-f]{16}\.sock$/);
+  expect(socket(`${exact}t`)).not.toBe(far);
+  expect(socket(`/${'é'.repeat(50)}`)).toMatch(/^\/tmp\//);
+  expect(socket(`${exact}s`, '/var/t')).toMatch(/^\/var\/t\/troupe-/);
+  expect(socket(`${exact}s`, `/${'t'.repeat(90)}`)).toBe(far);
+  expect(pathsOf({ ...process.env, TROUPE_STATE: `${exact}s` }).socket.startsWith(tmpdir())).toBe(true);
+});
+
+test.each([
+  ['Files', 'files'],
+  ['My Server (v2)', 'my-server-v2'],
+  ['io.github.user/Server', 'io-github-user-server'],
+  ['Café', 'cafe'],
+  ['--', 'server'],
+  ['日本', 'server'],
+  ['x'.repeat(80), 'x'.repeat(63)],
+  ['ok_name-1', 'ok_name-1'],
+])('the name %j is mended to %j', (name, mended) => {
+  expect(mendName(name)).toBe(mended);
+});
