@@ -6,9 +6,9 @@ import type { Fault } from './messages.ts';
 import type { SizedOp } from './operation.ts';
 import type { Op, WriteName } from './statements.ts';
 
-const LINGER_MS = 5;
-const ENOUGH_OPS = 128;
-const BATCH_OPS = 1_024;
+const LINGER_MS = 100;
+const ENOUGH_OPS = 1_024;
+const BATCH_OPS = 4_096;
 const BATCH_BYTES = 1_048_576;
 
 export type Waiter = { readonly since: number; resolve(): void; reject(error: TroupeError): void };
