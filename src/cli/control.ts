@@ -1,0 +1,141 @@
+// The client's end of the daemon's control socket: newline-delimited JSON-RPC, results as the bytes that came.
+// A socket that nobody listens on is "not running"; one that closes under a request leaves its outcome unknown.
+
+import { connect, type Socket } from 'node:net';
+import { FAILURES, type FailureCode, sentence, TroupeError } from '../failures.ts';
+import { notificationFrame, requestFrame } from '../protocol/compose.ts';
+import { readFrame } from '../protocol/frame.ts';
+import { splitLines } from '../protocol/lines.ts';
+
+/** `progress` or `log` of a call in flight; `params` has the call's `id`. */
+export type Notice = { readonly method: string; readonly params: Record<string, unknown> };
+
+export type Pending = {
+  readonly result: Promise<Buffer>;
+  /** Asks the daemon to cancel; the result still settles, with the outcome. */
+  readonly cancel: () => void;
+};
+
+export type Control = {
+  readonly request: (method: string, params: object | Buffer, onNotice?: (notice: Notice) => void) => Pending;
+  /** A request whose result is plain data. */
+  readonly ask: <Result>(method: string, params?: object) => Promise<Result>;
+  readonly close: () => void;
+};
+
+type Waiter = {
+  readonly resolve: (result: Buffer) => void;
+  readonly reject: (error: TroupeError) => void;
+  readonly onNotice: ((notice: Notice) => void) | undefined;
+};
+
+// A call has its own deadline, which the daemon keeps; everything else is quick unless a server has to come or go.
+const LIMIT_MS = 15_000;
+const LIMITS_MS: Record<string, number> = { start: 180_000, stop: 180_000, restart: 180_000, reload: 180_000 };
+const MAX_REPLY_BYTES = 1 << 30;
+/** The daemon has judged the depth of what servers say; its own wrapping comes on top. */
+const MAX_DEPTH = 1000;
+
+export async function connectControl(path: string): Promise<Control> {
+  const socket = await open(path);
+  const waiting = new Map<string, Waiter>();
+  let lastId = 0;
+  const fail = (error: TroupeError): void => {
+    for (const waiter of waiting.values()) waiter.reject(error);
+    waiting.clear();
+    socket.destroy();
+  };
+  const lines = splitLines({
+    maxBytes: MAX_REPLY_BYTES,
+    onLine: (line) => receive(line, waiting, fail),
+    onTooLong: () => fail(new TroupeError('tooLarge', 'the answer of troupe is too large for the command line')),
+  });
+  socket.on('data', (chunk: Buffer) => lines.push(chunk));
+  socket.on('error', () => {}); // 'close' follows and tells everyone who waits
+  socket.on('close', () =>
+    fail(new TroupeError('lost', 'troupe went away before it answered, so the outcome is unknown; see `troupe logs`')),
+  );
+
+  const request: Control['request'] = (method, params, onNotice) => {
+    const id = ++lastId;
+    const answered = new Promise<Buffer>((resolve, reject) => waiting.set(String(id), { resolve, reject, onNotice }));
+    socket.write(requestFrame(id, method, jsonOf(params)));
+    const result = method === 'call' ? answered : within(LIMITS_MS[method] ?? LIMIT_MS, method, answered);
+    return { result, cancel: () => void socket.write(notificationFrame('cancel', jsonOf({ id }))) };
+  };
+  return {
+    request,
+    ask: async (method, params = {}) => JSON.parse((await request(method, params).result).toString()),
+    close: () => void socket.destroy(),
+  };
+}
+
+/** Connects, lets `use` talk, and closes whatever happens. */
+export async function withControl<Result>(path: string, use: (control: Control) => Promise<Result>): Promise<Result> {
+  const control = await connectControl(path);
+  try {
+    return await use(control);
+  } finally {
+    control.close();
+  }
+}
+
+async function within(limitMs: number, method: string, answered: Promise<Buffer>): Promise<Buffer> {
+  const silence = `troupe runs but did not answer ${method} within ${limitMs / 1000} s; see \`troupe logs\``;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TroupeError('timeout', silence)), limitMs);
+  });
+  return Promise.race([answered, late]).finally(() => clearTimeout(timer));
+}
+
+function open(path: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.removeAllListeners('error');
+      resolve(socket);
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => reject(unreachable(error, path)));
+  });
+}
+
+function unreachable(error: NodeJS.ErrnoException, path: string): TroupeError {
+  if (error.code === 'EACCES' || error.code === 'EPERM')
+    return new TroupeError(
+      'unauthorized',
+      `the control socket ${path} belongs to another user; run troupe as its owner`,
+    );
+  if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ENOTDIR')
+    return new TroupeError('unavailable', 'troupe is not running; start it with `troupe up`', { cause: error });
+  return new TroupeError('unavailable', `the control socket ${path} cannot be reached: ${sentence(error)}`);
+}
+
+function receive(line: Buffer, waiting: Map<string, Waiter>, fail: (error: TroupeError) => void): void {
+  const frame = readFrame(line, MAX_DEPTH);
+  if (frame.kind === 'result' || frame.kind === 'error') {
+    const waiter = waiting.get(frame.id);
+    waiting.delete(frame.id);
+    if (frame.kind === 'result') waiter?.resolve(frame.result);
+    else waiter?.reject(errorOf(frame.error));
+  } else if (frame.kind === 'notification') {
+    const params = JSON.parse((frame.params ?? '{}').toString());
+    waiting.get(String(params.id))?.onNotice?.({ method: frame.method, params });
+  } else if (frame.kind === 'malformed') {
+    fail(new TroupeError('internal', `the daemon's answer is no JSON-RPC (${frame.why}); is it the same version?`));
+  }
+}
+
+/** Ours carry their code in `data.troupe`; anything else is the server's own error object. */
+function errorOf(error: Buffer): TroupeError {
+  const { code, message, data } = JSON.parse(error.toString());
+  const ours = data?.troupe as { code?: string } | undefined;
+  if (ours?.code && Object.hasOwn(FAILURES, ours.code)) {
+    const { code: failure, ...details } = ours;
+    return new TroupeError(failure as FailureCode, message, { cause: details });
+  }
+  return new TroupeError('rejected', `the server refused: ${message} (${code})`, { cause: { rpc: { code, data } } });
+}
+
+const jsonOf = (params: object | Buffer): Buffer =>
+  Buffer.isBuffer(params) ? params : Buffer.from(JSON.stringify(params));

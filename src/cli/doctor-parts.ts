@@ -1,0 +1,137 @@
+// The parts a start needs: the daemon's own place, a nats-server, a valid configuration, and servers that launch.
+
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, connect as openSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findNatsServer } from '../bus/acquire.ts';
+import { natsFromEnvironment } from '../bus/environment.ts';
+import { formatComplaint } from '../config/complaints.ts';
+import { defaultConfig } from '../config/defaults.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config, ServerConfig } from '../config/schema.ts';
+import { isAlive, notedPid, type Status, statusOf } from './daemon-status.ts';
+import { launchCheck, onPath } from './doctor-launch.ts';
+import { type Check, firstLine } from './doctor-machine.ts';
+import { ago } from './table.ts';
+import type { Cli } from './verb.ts';
+
+const REACH_MS = 3000;
+
+export async function* partChecks(cli: Cli, launch: boolean): AsyncGenerator<Check> {
+  const { found, check } = await daemonCheck(cli);
+  yield check;
+  yield await natsCheck(cli, found);
+  const scratch = mkdtempSync(join(tmpdir(), 'troupe-doctor-'));
+  try {
+    const { config, checks } = configChecks(cli, found, scratch);
+    yield* checks;
+    // All at once: a launch waits for the child, not for us.
+    const servers = config?.servers.filter(({ settings }) => settings.enabled) ?? [];
+    const launched = servers.map((server) => serverCheck(cli, { server, found, launch }));
+    for (const each of launched) yield await each;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function daemonCheck({ paths }: Cli): Promise<{ found: Status | undefined; check: Check }> {
+  const name = 'daemon';
+  try {
+    const found = await statusOf(paths);
+    if (found) {
+      const { pid, uptimeMs, state } = found.daemon;
+      return { found, check: { name, state: 'ok', detail: `${state}, pid ${pid}, up ${ago(uptimeMs)}` } };
+    }
+    const pid = notedPid(paths);
+    const crashed = pid === undefined ? '' : isAlive(pid) ? `; pid ${pid} does not answer` : '; the last one crashed';
+    return { found, check: { name, state: 'ok', detail: `not running${crashed}` } };
+  } catch (error) {
+    const remedy = `remove ${paths.socket} if it is not yours, or set TROUPE_STATE`;
+    return { found: undefined, check: { name, state: 'fail', detail: firstLine(error), remedy } };
+  }
+}
+
+async function natsCheck({ env, paths }: Cli, found: Status | undefined): Promise<Check> {
+  const name = 'nats';
+  if (found?.bus.state === 'online') return { name, state: 'ok', detail: `online at ${found.bus.url}` };
+  try {
+    const chosen = natsFromEnvironment(env);
+    if (chosen) return await reach(chosen.servers);
+    const server = await findNatsServer({ env, cacheDir: paths.cache });
+    await loopback();
+    if (server) return { name, state: 'ok', detail: `nats-server ${server.version} at ${server.path}` };
+    const remedy = 'the first start fetches one; or: apt install nats-server, brew install nats-server';
+    return { name, state: 'warn', detail: 'no nats-server on this machine', remedy };
+  } catch (error) {
+    return {
+      name,
+      state: 'fail',
+      detail: firstLine(error),
+      remedy: 'correct it, or unset it to run our own nats-server',
+    };
+  }
+}
+
+async function reach(servers: readonly string[]): Promise<Check> {
+  const results = await Promise.all(servers.map(isReachable));
+  const detail = `${servers.join(', ')} (chosen by NATS_URL or the nats context)`;
+  if (results.includes(true)) return { name: 'nats', state: 'ok', detail };
+  const remedy = 'start it, correct the address, or unset NATS_URL to run our own nats-server';
+  return { name: 'nats', state: 'fail', detail: `${detail} cannot be reached`, remedy };
+}
+
+function isReachable(host: string): Promise<boolean> {
+  const url = new URL(`nats://${host}`);
+  return new Promise((resolve) => {
+    const socket = openSocket(Number(url.port || 4222), url.hostname);
+    const end = (isThere: boolean) => {
+      socket.destroy();
+      resolve(isThere);
+    };
+    socket.once('connect', () => end(true)).once('error', () => end(false));
+    socket.setTimeout(REACH_MS, () => end(false));
+  });
+}
+
+/** A port on the loopback, which our own nats-server needs. */
+function loopback(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error) => reject(new Error(`no port can be opened on 127.0.0.1: ${error.message}`)));
+    server.listen(0, '127.0.0.1', () => server.close(() => resolve()));
+  });
+}
+
+function configChecks(cli: Cli, found: Status | undefined, scratch: string): { config?: Config; checks: Check[] } {
+  const { env, paths } = cli;
+  const name = 'config';
+  const file = found?.daemon.config ?? paths.config;
+  if (!existsSync(file) && !env.TROUPE_CONFIG) {
+    // The reference servers are tried on a scratch directory: a check leaves nothing behind.
+    mkdirSync(join(scratch, 'files'));
+    const detail = `no ${file}: three reference servers are run`;
+    return { config: defaultConfig({ ...paths, state: scratch }), checks: [{ name, state: 'ok', detail }] };
+  }
+  const loaded = loadConfig(file, env);
+  if (!loaded.ok)
+    return { checks: loaded.complaints.map((each) => ({ name, state: 'fail', detail: formatComplaint(each) })) };
+  const detail = `${file}: ${loaded.config.servers.length} servers`;
+  const warnings = loaded.warnings.map((each): Check => ({ name, state: 'warn', detail: formatComplaint(each) }));
+  return { config: loaded.config, checks: [{ name, state: 'ok', detail }, ...warnings] };
+}
+
+type ServerQuestion = { server: ServerConfig; found: Status | undefined; launch: boolean };
+
+async function serverCheck(cli: Cli, { server, found, launch }: ServerQuestion): Promise<Check> {
+  const { name } = server;
+  // One that the daemon runs is known to launch; a second copy might fight it for a port or a file.
+  const running = found?.servers.find((each) => each.name === name);
+  if (running?.state === 'ready') return { name, state: 'ok', detail: `ready, pid ${running.pid ?? '-'}` };
+  if (!onPath(server, cli.env)) {
+    const remedy = `install it, or give its full path in the configuration`;
+    return { name, state: 'fail', detail: `command ${server.command} was not found`, remedy };
+  }
+  if (!launch) return { name, state: 'ok', detail: `${server.command} is there (not launched)` };
+  return launchCheck(server, cli.env);
+}

@@ -1,0 +1,86 @@
+// `import`: servers another client has configured. It shows what it will add, asks, and never overwrites a name.
+
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { createInterface } from 'node:readline/promises';
+import { readDocument } from '../config/document.ts';
+import { addServer } from '../config/edit.ts';
+import { type Foreign, type ForeignServer, readForeign } from '../config/foreign.ts';
+import { usage } from './output.ts';
+import { configFile, tellDaemon } from './servers.ts';
+import { flat, table } from './table.ts';
+import { type Cli, OK } from './verb.ts';
+
+export type ImportOptions = { readonly yes?: boolean; readonly dryRun?: boolean; readonly config?: string };
+
+export async function importServers(cli: Cli, source: string, options: ImportOptions): Promise<number> {
+  const { output, env } = cli;
+  const file = await configFile(cli, options.config);
+  const foreign = readForeign(source, { home: homedir(), cwd: process.cwd(), platform: process.platform, env });
+  const known = namesIn(file);
+  const fresh = foreign.servers.filter(({ name }) => !known.has(name));
+  const skipped = [
+    ...foreign.skipped,
+    ...foreign.servers
+      .filter(({ name }) => known.has(name))
+      .map(({ name }) => ({ name, why: `${file} has it already` })),
+  ];
+  const plan = { from: foreign.from, config: file, added: fresh.map(({ name }) => name), skipped };
+  show(cli, fresh, plan);
+  if (fresh.length === 0 || options.dryRun) {
+    if (output.json) output.print(JSON.stringify({ ...plan, added: [], wouldAdd: plan.added }));
+    return OK;
+  }
+  if (!options.yes && !(await agrees(cli, `add ${fresh.length} to ${file}?`))) {
+    output.say('nothing was added');
+    return OK;
+  }
+  for (const { name, definition } of fresh) addServer(file, name, definition);
+  return tellDaemon(cli, { done: `added ${plan.added.join(', ')} to ${file}`, change: plan });
+}
+
+type Plan = Pick<Foreign, 'from' | 'skipped'>;
+
+function show({ output }: Cli, fresh: readonly ForeignServer[], { from, skipped }: Plan): void {
+  if (output.json) return;
+  output.say(from.length > 0 ? `from ${from.join(', ')}` : 'no configuration of it was found on this machine');
+  const columns = [
+    { title: 'SERVER', elastic: true },
+    { title: 'WHAT RUNS', elastic: true },
+    { title: 'VARIABLES', elastic: true },
+  ];
+  if (fresh.length > 0)
+    output.print(
+      table(
+        output,
+        columns,
+        fresh.map(({ name, definition }) => [name, ...whatRuns(definition)]),
+      ),
+    );
+  else output.say('nothing new to add');
+  for (const { name, notes } of fresh) for (const note of notes) output.say(`note: ${name}: ${flat(note)}`);
+  for (const { name, why } of skipped) output.say(`skipped: ${name}: ${flat(why)}`);
+}
+
+/** The command line, and the names of the variables: their values may be secrets. */
+function whatRuns(definition: object): [string, string] {
+  const { command, args, url, env } = definition as { command?: string; args?: string[]; url?: string; env?: object };
+  return [[command ?? url ?? '', ...(args ?? [])].join(' '), Object.keys(env ?? {}).join(' ')];
+}
+
+/** Also of a file that troupe would not run as it is: a name in it is taken all the same. */
+function namesIn(file: string): Set<string> {
+  const root = existsSync(file) ? (readDocument(file).value as { mcpServers?: object } | undefined) : undefined;
+  return new Set(Object.keys(root?.mcpServers ?? {}));
+}
+
+async function agrees({ output }: Cli, question: string): Promise<boolean> {
+  if (!output.isWatched || !process.stdin.isTTY)
+    throw usage('import asks before it adds; without a terminal say --yes');
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,110 @@
+// `logs`: the daemon's log, each server's stderr and its MCP log messages, read from the file, daemon or no daemon.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Output, type Style, usage, withoutControls } from './output.ts';
+import { openTail, readOld, type Tail } from './tail.ts';
+import { type Cli, OK } from './verb.ts';
+
+export type LogOptions = { readonly follow?: boolean; readonly level?: string; readonly lines: string };
+
+const LEVELS = { trace: 10, debug: 20, info: 30, notice: 30, warn: 40, warning: 40, error: 50, fatal: 60 } as const;
+const NAMES: Record<number, [string, Style]> = {
+  10: ['trace', 'dim'],
+  20: ['debug', 'dim'],
+  30: ['info', 'green'],
+  40: ['warn', 'yellow'],
+  50: ['error', 'red'],
+  60: ['fatal', 'red'],
+};
+const POLL_MS = 200;
+/** Fields with a place of their own in the line, or that say nothing to a reader. */
+const SHOWN = new Set(['level', 'time', 'msg', 'server', 'source', 'pid', 'hostname', 'name', 'v', 'err']);
+
+type Entry = Record<string, unknown>;
+
+export async function logs(cli: Cli, server: string | undefined, options: LogOptions): Promise<number> {
+  const { output, paths } = cli;
+  const file = join(paths.logs, 'troupe.log');
+  const wanted = filterOf(server, options.level);
+  const show = (line: string): void => output.print(output.json ? line : pretty(output, line));
+  const tail = openTail(file);
+  const last: string[] = [];
+  const count = lineCount(options.lines);
+  const keep = (line: string): void => {
+    if (!wanted(line)) return;
+    last.push(line);
+    if (last.length > count) last.shift();
+  };
+  readOld(`${file}.1`, tail, keep);
+  tail.read(keep);
+  for (const line of last) show(line);
+  if (last.length === 0 && !options.follow)
+    output.say(
+      existsSync(file) ? 'no such lines in the log' : `there is no log yet at ${file}; start with \`troupe up\``,
+    );
+  return options.follow ? follow(tail, (line) => wanted(line) && show(line)) : OK;
+}
+
+/** Until Ctrl-C. */
+async function follow(tail: Tail, onLine: (line: string) => void): Promise<number> {
+  for (;;) {
+    await sleep(POLL_MS);
+    tail.read(onLine);
+  }
+}
+
+function filterOf(server: string | undefined, level: string | undefined): (line: string) => boolean {
+  const least = level === undefined ? 0 : LEVELS[level as keyof typeof LEVELS];
+  if (least === undefined) throw usage(`--level wants one of ${Object.keys(LEVELS).join(', ')}, not '${level}'`);
+  return (line) => {
+    const entry = parse(line);
+    // A line that is no JSON is what a crash leaves: never hidden unless a server was asked for.
+    if (!entry) return server === undefined;
+    return (server === undefined || entry.server === server) && Number(entry.level ?? 30) >= least;
+  };
+}
+
+export function pretty(output: Output, line: string): string {
+  const entry = parse(line);
+  if (!entry) return withoutControls(line);
+  const [name, style] = NAMES[Math.floor(Number(entry.level) / 10) * 10] ?? ['info', 'green'];
+  const time = new Date(Number(entry.time));
+  const clock = Number.isNaN(time.getTime()) ? '--:--:--' : time.toTimeString().slice(0, 8);
+  const who = `${entry.server ?? 'troupe'}${entry.source === 'stderr' ? ' stderr' : ''}`;
+  const text = withoutControls(`${entry.msg ?? ''}${trouble(entry.err)}`).trimEnd();
+  return [
+    output.paint('dim', clock),
+    output.paint(style, name.padEnd(5)),
+    output.paint('cyan', who),
+    text,
+    rest(output, entry),
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+const trouble = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'message' in error ? `: ${error.message}` : '';
+
+function rest(output: Output, entry: Entry): string {
+  const pairs = Object.entries(entry)
+    .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '')
+    .map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
+  return pairs.length > 0 ? output.paint('dim', withoutControls(pairs.join(' '))) : '';
+}
+
+function parse(line: string): Entry | undefined {
+  try {
+    const entry = JSON.parse(line);
+    return typeof entry === 'object' && entry !== null ? entry : undefined;
+  } catch {
+    return undefined; // shown as it is
+  }
+}
+
+function lineCount(text: string): number {
+  if (!/^\d+$/.test(text)) throw usage(`-n wants a number of lines, not '${text}'`);
+  return Number(text);
+}

@@ -1,0 +1,129 @@
+// Every verb of the command line with its arguments. A verb's code is loaded when it is used, so that `env` starts fast.
+
+import { type Argument, Command } from 'commander';
+import type { Kind } from './catalog.ts';
+import type { Cli } from './verb.ts';
+
+type Work = (cli: Cli) => Promise<number>;
+/** Runs a verb's work; `config` is the file the user named. */
+export type Run = (work: Work, config?: string) => Promise<void>;
+
+export function buildProgram(version: string, run: Run): Command {
+  const program = new Command('troupe')
+    .description('Runs many MCP servers as one supervised cast of actors and puts them on a NATS bus.')
+    .version(version)
+    .exitOverride()
+    .configureHelp({ subcommandTerm: termOf })
+    .configureOutput({ outputError: () => {} })
+    .showSuggestionAfterError()
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 ok, 1 error, 2 usage, 3 not authorized, 4 unreachable,' +
+        '\n5 the tool returned an error.' +
+        '\nTROUPE_STATE sets the state directory, TROUPE_CONFIG the configuration.',
+    );
+  const verb = (words: string, description: string): Command =>
+    program.command(words).description(description).option('--json', 'print JSON for programs');
+  daemonVerbs(program, verb, run);
+  catalogVerbs(program, verb, run);
+  callVerbs(program, verb, run);
+  serverVerbs(program, verb, run);
+  return program;
+}
+
+type Verb = (words: string, description: string) => Command;
+
+function daemonVerbs(program: Command, verb: Verb, run: Run): void {
+  program.commandsGroup('The daemon:');
+  verb('up', 'start; Ctrl-C drains and stops')
+    .option('--config <file>', 'the configuration to run')
+    .option('--detach', 'run in the background; returns when the daemon is ready')
+    .action((options) => run(async (cli) => (await import('./up.ts')).up(cli, options), options.config));
+  verb('down', 'drain and stop').action(() => run(async (cli) => (await import('./down.ts')).down(cli)));
+  verb('status', 'the daemon, its bus and its servers').action(() =>
+    run(async (cli) => (await import('./status.ts')).status(cli)),
+  );
+  verb('ps', 'one line a server').action(() => run(async (cli) => (await import('./status.ts')).ps(cli)));
+  verb('env', 'NATS_URL with its credentials, for any NATS client').action(() =>
+    run(async (cli) => (await import('./status.ts')).env(cli)),
+  );
+  verb('logs [server]', "the daemon's log, the servers' stderr and log messages")
+    .option('-f, --follow', 'wait for more')
+    .option('-n, --lines <count>', 'the last so many lines', '50')
+    .option('--level <level>', 'at least this level: debug, info, warn, error')
+    .action((server, options) => run(async (cli) => (await import('./logs.ts')).logs(cli, server, options)));
+  verb('doctor', 'check this machine and the configuration, and say how to mend')
+    .option('--config <file>', 'the configuration to check')
+    .option('--no-launch', 'do not launch the servers')
+    .action((options) => run(async (cli) => (await import('./doctor.ts')).doctor(cli, options), options.config));
+}
+
+function catalogVerbs(program: Command, verb: Verb, run: Run): void {
+  program.commandsGroup('What the servers offer:');
+  const kinds: [Kind, string][] = [
+    ['tools', 'the tools'],
+    ['resources', 'the resources'],
+    ['templates', 'the templates of resources'],
+    ['prompts', 'the prompts'],
+  ];
+  for (const [kind, description] of kinds)
+    verb(`${kind} [server]`, description).action((server) =>
+      run(async (cli) => (await import('./catalog.ts')).list(cli, kind, server)),
+    );
+}
+
+function callVerbs(program: Command, verb: Verb, run: Run): void {
+  program.commandsGroup('Calls:');
+  const timed: Verb = (words, description) =>
+    verb(words, description).option('--timeout <time>', 'give up and cancel after, like 30s');
+  timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json')
+    .option('--args <json>', 'the arguments as JSON; @file reads a file, - reads stdin')
+    .action((server, tool, pairs, options) =>
+      run(async (cli) => (await import('./call.ts')).call(cli, { server, tool, pairs, options })),
+    );
+  timed('read <server> <uri>', 'read a resource').action((server, uri, options) =>
+    run(async (cli) => (await import('./call.ts')).read(cli, server, uri, options)),
+  );
+  timed('prompt <server> <name> [pairs...]', 'get a prompt: key=value').action((server, name, pairs, options) =>
+    run(async (cli) => (await import('./call.ts')).prompt(cli, { server, name, pairs, options })),
+  );
+  timed(
+    'complete <server> <ref> <pairs...>',
+    'complete name=beginning of a prompt or a template; more pairs are what is known already',
+  ).action((server, ref, pairs, options) =>
+    run(async (cli) => (await import('./call.ts')).complete(cli, { server, ref, pairs, options })),
+  );
+}
+
+function serverVerbs(program: Command, verb: Verb, run: Run): void {
+  program.commandsGroup('The servers:');
+  for (const name of ['start', 'stop', 'restart'] as const)
+    verb(`${name} <server>`, `${name} a server`).action((server) =>
+      run(async (cli) => (await import('./lifecycle.ts')).control(cli, name, server)),
+    );
+  const configured: Verb = (words, description) =>
+    verb(words, description).option('--config <file>', 'the configuration to change');
+  configured('add <name> [command...]', 'add a server: troupe add <name> -- <command> [args…]')
+    .option('--env <NAME=value>', 'a variable for the server (repeatable)', (each, all: string[]) => [...all, each], [])
+    .option('--cwd <directory>', 'where the server runs')
+    .action((name, words, options) =>
+      run(async (cli) => (await import('./servers.ts')).add(cli, name, words, options), options.config),
+    );
+  configured('rm <name>', 'remove a server').action((name, options) =>
+    run(async (cli) => (await import('./servers.ts')).remove(cli, name, options), options.config),
+  );
+  configured('import <source>', 'add the servers of claude, cursor, vscode, or a file')
+    .option('--yes', 'do not ask')
+    .option('--dry-run', 'only show what would be added')
+    .action((source, options) =>
+      run(async (cli) => (await import('./import.ts')).importServers(cli, source, options), options.config),
+    );
+}
+
+/** Without `[options]`, which every verb has. */
+const termOf = (command: Command): string => [command.name(), ...command.registeredArguments.map(wordOf)].join(' ');
+
+function wordOf(argument: Argument): string {
+  const word = argument.name() + (argument.variadic ? '…' : '');
+  return argument.required ? `<${word}>` : `[${word}]`;
+}

@@ -1,0 +1,115 @@
+// `status`, `ps`, `env`: the daemon, its bus and its servers as they are now.
+
+import { withControl } from './control.ts';
+import type { ServerStatus, Status } from './daemon-status.ts';
+import type { Output, Style } from './output.ts';
+import { ago, bytes, type Cell, cut, flat, table } from './table.ts';
+import { type Cli, OK } from './verb.ts';
+
+export async function status({ output, paths }: Cli): Promise<number> {
+  const raw = await withControl(paths.socket, (control) => control.request('status', {}).result);
+  if (output.json) {
+    output.print(raw);
+    return OK;
+  }
+  const now = JSON.parse(raw.toString()) as Status;
+  output.print(summary(output, now));
+  if (now.servers.length > 0) output.print(`\n${serverTable(output, now.servers)}`);
+  else output.print('\nno servers yet: add one with `troupe add <name> -- <command>`, or `troupe import`');
+  for (const { name, lastError } of now.servers)
+    if (lastError) output.print(cut(`${output.paint('yellow', name)}: ${flat(lastError)}`, 400));
+  return OK;
+}
+
+/** One line a server, with its last error at the end. */
+export async function ps({ output, paths }: Cli): Promise<number> {
+  const { servers } = await withControl(paths.socket, (control) => control.ask<Status>('status'));
+  if (output.json) output.print(JSON.stringify(servers));
+  else if (servers.length > 0) output.print(psTable(output, servers));
+  else output.say('no servers are configured; add one with `troupe add <name> -- <command>`');
+  return OK;
+}
+
+export async function env({ output, paths }: Cli): Promise<number> {
+  const raw = await withControl(paths.socket, (control) => control.request('env', {}).result);
+  if (output.json) output.print(raw);
+  else
+    for (const [name, value] of Object.entries(JSON.parse(raw.toString()) as Record<string, string>))
+      output.print(`${name}=${quoted(value)}`);
+  return OK;
+}
+
+/** A server's entry after `start`, `stop` or `restart`. */
+export const psTable = (output: Output, servers: readonly ServerStatus[]): string =>
+  table(
+    output,
+    [
+      { title: 'SERVER', elastic: true },
+      { title: 'STATE' },
+      { title: 'SINCE', right: true },
+      { title: 'PID', right: true },
+      { title: 'RESTARTS', right: true },
+      { title: 'IN FLIGHT', right: true },
+      { title: 'LAST ERROR', elastic: true },
+    ],
+    servers.map((each) => [
+      each.name,
+      stateCell(each.state),
+      since(each.since),
+      String(each.pid ?? '-'),
+      String(each.restarts ?? 0),
+      String(each.inFlight ?? 0),
+      each.lastError ?? '',
+    ]),
+  );
+
+function serverTable(output: Output, servers: readonly ServerStatus[]): string {
+  const titles = ['SINCE', 'PID', 'RESTARTS', 'IN FLIGHT', 'TOOLS', 'CALLS', 'ERRORS'];
+  return table(
+    output,
+    [{ title: 'SERVER', elastic: true }, { title: 'STATE' }, ...titles.map((title) => ({ title, right: true }))],
+    servers.map((each) => [
+      each.name,
+      stateCell(each.state),
+      since(each.since),
+      String(each.pid ?? '-'),
+      ...[each.restarts, each.inFlight, each.tools, each.calls, each.errors].map((count) => String(count ?? 0)),
+    ]),
+  );
+}
+
+function summary(output: Output, { daemon, bus, store, plugins }: Status): string {
+  const managed = bus.managed ? `  (our own nats-server${bus.pid ? `, pid ${bus.pid}` : ''})` : '';
+  const waiting = bus.outbox ? `  ${bus.outbox} messages wait in the outbox` : '';
+  const rows: [string, string][] = [
+    [
+      'troupe',
+      `${paintState(output, daemon.state)}  version ${daemon.version}  pid ${daemon.pid}  up ${ago(daemon.uptimeMs)}  ${bytes(daemon.memoryBytes)}`,
+    ],
+    ['bus', `${paintState(output, bus.state)}  ${bus.url ?? ''}${managed}${waiting}`],
+    ...(bus.lastError && bus.state !== 'online' ? ([['', flat(bus.lastError)]] as [string, string][]) : []),
+    ['store', `${paintState(output, store.state)}  ${flat(store.message ?? '')}`],
+    ...plugins.map(({ name, state, error }): [string, string] => [
+      'plugin',
+      `${name} ${paintState(output, state)}  ${flat(error ?? '')}`,
+    ]),
+    ['config', daemon.config ?? 'none, so the three reference servers are run'],
+    ['log', daemon.logFile],
+  ];
+  return rows.map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`).join('\n');
+}
+
+const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open']);
+const BAD = new Set(['failed', 'offline', 'closed', 'broken', 'full', 'locked']);
+const styleOf = (state: string): Style => (GOOD.has(state) ? 'green' : BAD.has(state) ? 'red' : 'yellow');
+const paintState = (output: Output, state: string): string => output.paint(styleOf(state), state);
+const stateCell = (state: string): Cell => ({ text: state, style: styleOf(state) });
+
+function since(when: string | number | null | undefined): string {
+  const time = when === null || when === undefined ? Number.NaN : new Date(when).getTime();
+  return Number.isNaN(time) ? '-' : ago(Date.now() - time);
+}
+
+/** Bare where a shell needs no quotes, so that `env $(troupe env) nats …` works too. */
+const quoted = (value: string): string =>
+  /^[\w@%+=:,./-]*$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;

@@ -1,0 +1,179 @@
+// A real daemon in a scope: its own process, state directory and nats-server, and a NATS client that is let in.
+// When the scope ends it is stopped, and whatever it left behind is an error of the test.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { execa, type ResultPromise } from 'execa';
+import { connect, headers, type Msg, type NatsConnection } from 'nats';
+import { eventually } from './eventually.ts';
+import { natsBinary } from './nats.ts';
+import { scratch } from './scratch.ts';
+
+export const ROOT = new URL('../..', import.meta.url).pathname;
+export const MAIN = join(ROOT, 'dist/src/main.js');
+
+/** The definition of a fixture server; `troupe` is its `x-troupe`. */
+export const fixture = (name: string, troupe: object = {}, env: Record<string, string> = {}) => ({
+  command: process.execPath,
+  args: [join(ROOT, 'test/fixtures', `${name}.mjs`)],
+  env,
+  'x-troupe': troupe,
+});
+
+export type ServerStatus = {
+  name: string;
+  state: string;
+  pid: number | null;
+  restarts: number;
+  inFlight: number;
+  queued: number;
+  lastError: string | null;
+  protocolVersion: string | null;
+  tools: number;
+  resources: number;
+  templates: number;
+  prompts: number;
+  calls: number;
+  errors: number;
+};
+
+export type DaemonOptions = {
+  readonly servers?: Record<string, object>;
+  /** The top-level `x-troupe` of the configuration. */
+  readonly troupe?: object;
+  readonly env?: Record<string, string>;
+  /** Wait until every server has left `opening`; on unless false. */
+  readonly settle?: boolean;
+};
+
+export type Reply = {
+  data: any;
+  text: string;
+  code: number | undefined;
+  error: string | undefined;
+  headers: Record<string, string>;
+};
+
+export async function daemon({ servers = {}, troupe = {}, env = {}, settle = true }: DaemonOptions = {}) {
+  const dir = await scratch();
+  const config = join(dir.path, 'troupe.json');
+  const state = join(dir.path, 'state');
+  const write = (next: Record<string, object>, top: object = troupe) =>
+    writeFile(config, JSON.stringify({ mcpServers: next, 'x-troupe': top }));
+  await write(servers);
+  const environment = {
+    ...{ PATH: process.env.PATH ?? '', HOME: dir.path, TROUPE_STATE: state, TROUPE_CONFIG: config },
+    ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...env },
+  };
+  const cli = (...args: string[]) =>
+    execa(process.execPath, [MAIN, ...args], { env: environment, extendEnv: false, reject: false, timeout: 60_000 });
+  const status = async () => JSON.parse((await cli('status', '--json')).stdout) as Status;
+  const server = async (name: string) => {
+    const found = (await status()).servers.find((each) => each.name === name);
+    if (!found) throw new Error(`no server ${name}`);
+    return found;
+  };
+
+  let process_: ResultPromise | undefined;
+  let nc: NatsConnection | undefined;
+
+  async function start(): Promise<void> {
+    const child = execa(process.execPath, [MAIN, 'up'], {
+      env: environment,
+      extendEnv: false,
+      reject: false,
+      all: true,
+    });
+    process_ = child as unknown as ResultPromise;
+    let ended: string | undefined;
+    void child.then(({ all }) => {
+      ended = String(all);
+    });
+    await eventually(async () => {
+      if (ended !== undefined) throw Object.assign(new Error(`the daemon ended: ${ended}`), { isFinal: true });
+      return (await status()).daemon.state === 'running';
+    }, 30_000);
+    if (settle)
+      await eventually(async () => (await status()).servers.every((each) => each.state !== 'opening'), 30_000);
+  }
+
+  await start();
+
+  return {
+    ...{ dir: dir.path, state, config, env: environment, cli, status, server, write, start },
+    get pid() {
+      return process_?.pid as number;
+    },
+    /** Resolves when the named server is in that state. */
+    async until(name: string, wanted: string, timeoutMs = 15_000): Promise<ServerStatus> {
+      await eventually(async () => (await server(name)).state === wanted, timeoutMs);
+      return server(name);
+    },
+    async nats(): Promise<NatsConnection> {
+      if (nc && !nc.isClosed()) return nc;
+      const { NATS_URL } = JSON.parse((await cli('env', '--json')).stdout);
+      const url = new URL(NATS_URL);
+      nc = await connect({ servers: url.host, token: url.username, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+      return nc;
+    },
+    /** One plain request over NATS. */
+    async request(
+      subject: string,
+      body: string | object = '',
+      options: { headers?: Record<string, string>; timeout?: number } = {},
+    ) {
+      const client = await this.nats();
+      const all = headers();
+      for (const [key, value] of Object.entries(options.headers ?? {})) all.set(key, value);
+      const payload = typeof body === 'string' ? body : JSON.stringify(body);
+      const withHeaders = options.headers ? { headers: all } : {};
+      return replyOf(await client.request(subject, payload, { timeout: options.timeout ?? 20_000, ...withHeaders }));
+    },
+    /** kill -9, and nothing else. */
+    async kill(): Promise<void> {
+      process_?.kill('SIGKILL');
+      await process_;
+      process_ = undefined;
+    },
+    async down(): Promise<number> {
+      const { exitCode } = await cli('down');
+      await process_;
+      return exitCode ?? -1;
+    },
+    log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
+    async [Symbol.asyncDispose]() {
+      await nc?.close();
+      await cli('down');
+      process_?.kill('SIGKILL');
+      await process_;
+      await dir[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export type Daemon = Awaited<ReturnType<typeof daemon>>;
+type Status = {
+  daemon: { pid: number; state: string; version: string };
+  bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number };
+  store: { state: string; message: string };
+  plugins: { name: string; state: string; error?: string }[];
+  servers: ServerStatus[];
+};
+
+export function replyOf(msg: Msg): Reply {
+  const text = msg.string();
+  const code = msg.headers?.get('Nats-Service-Error-Code');
+  return {
+    text,
+    data: text ? JSON.parse(text) : undefined,
+    code: code ? Number(code) : undefined,
+    error: msg.headers?.get('Nats-Service-Error') || undefined,
+    headers: Object.fromEntries([...(msg.headers ?? [])].map(([key, [value]]) => [key, value ?? ''])),
+  };
+}
+
+/** Whether a process lives; a zombie does not. */
+export async function isAlive(pid: number): Promise<boolean> {
+  const { stdout } = await execa('ps', ['-o', 'stat=', '-p', String(pid)], { reject: false });
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
+}
