@@ -2,7 +2,7 @@
 // by the server, by its deadline, by a cancellation, or by the news that the server is gone.
 
 import type { Failure } from '../failures.ts';
-import { requestFrame, withProgressToken } from '../protocol/compose.ts';
+import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
 import { type Gate, outcomes } from './outcomes.ts';
@@ -44,6 +44,7 @@ export function createLane(options: LaneOptions) {
   let peer: Peer | undefined;
   let gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
   let sequence = 0;
+  let isPumping = false;
   let onIdle: (() => void) | undefined;
   let lastActiveAt = now();
   const say = outcomes(server);
@@ -54,8 +55,8 @@ export function createLane(options: LaneOptions) {
       const { method, params } = request.call;
       request.isSent = true;
       sent.set(request.id, request);
-      const withToken = MAY_PROGRESS.has(method) ? withProgressToken(params, Number(request.id)) : params;
-      peer?.write(requestFrame(Number(request.id), method, withToken));
+      const compose = MAY_PROGRESS.has(method) ? progressFrame : requestFrame;
+      peer?.write(compose(Number(request.id), method, params));
     },
     relay: relayProgress,
     extend(request) {
@@ -93,10 +94,18 @@ export function createLane(options: LaneOptions) {
 
   const canSend = () => gate.mode === 'open' && sent.size < settings.maxInFlight && peer?.hasRoom() === true;
 
+  /** Not re-entrant: each call that ends pumps, and a full queue of refusals would otherwise be a stack as deep. */
   function pump(): void {
-    while (queue.length > 0 && canSend()) {
-      const request = queue.shift();
-      if (request) dispatch(request);
+    if (isPumping) return;
+    isPumping = true;
+    try {
+      while (queue.length > 0 && canSend()) {
+        const request = queue.shift();
+        if (request && request.deadline <= now()) drive(request, 'deadline');
+        else if (request) dispatch(request);
+      }
+    } finally {
+      isPumping = false;
     }
   }
 
@@ -105,27 +114,23 @@ export function createLane(options: LaneOptions) {
     drive(request, request.refusal ? 'gone' : 'dispatch');
   }
 
-  function refuse(request: InFlight, outcome: Outcome): undefined {
-    finish(request, outcome);
-  }
-
-  /** Takes a call; from here on it is answered exactly once. */
+  /** Takes a call; from here on it is answered exactly once. A request that has already ended is not given out. */
   function submit(call: Call): InFlight | undefined {
     lastActiveAt = now();
     const request = begin(call);
-    if (gate.mode === 'refuse') return refuse(request, say.refusal(gate));
-    if (queue.length >= settings.maxQueued) return refuse(request, say.busy(queue.length));
+    if (gate.mode === 'refuse') return void finish(request, say.refusal(gate));
     if (queue.length === 0 && canSend()) dispatch(request);
-    else queue.push(request);
+    else if (queue.length < settings.maxQueued) queue.push(request);
+    else return void finish(request, say.busy(queue.length));
     if (gate.mode === 'hold') onWanted();
-    return request;
+    return request.isSent || request.isQueued ? request : undefined;
   }
 
   return {
     submit,
     /** A request of our own, such as `initialize`, which must not wait for the gate it opens. */
     ask(call: Call): void {
-      drive(begin(call), 'dispatch');
+      drive(begin(call), peer ? 'dispatch' : 'gone');
     },
     answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
       const request = sent.get(id);
@@ -149,18 +154,19 @@ export function createLane(options: LaneOptions) {
     attach(next: Peer): void {
       peer = next;
     },
-    /** The server is gone: what was sent is lost, what was not is refused unless it may still come back. */
+    /** The server is gone: what was sent is lost. Callers hear of it once the gate says what has become of the server. */
     detach(why: string): void {
       peer = undefined;
-      for (const request of [...sent.values()]) {
-        request.why = why;
-        drive(request, 'gone');
-      }
+      const lost = [...sent.values()];
+      queueMicrotask(() => {
+        for (const request of lost) drive(Object.assign(request, { why }), 'gone');
+      });
     },
     setGate(next: Gate): void {
+      const isNews = next.state !== gate.state; // to be wanted is an event too, and each event ends here
       gate = next;
       if (gate.mode === 'refuse') for (const request of queue.clear()) drive(request, 'gone');
-      else if (gate.mode === 'hold' && queue.length > 0) onWanted();
+      else if (isNews && gate.mode === 'hold' && queue.length > 0) onWanted();
       pump();
     },
     pump,

@@ -100,7 +100,9 @@ export function createCast(options: CastOptions) {
         if (!outcome.ok && outcome.failure.code === 'timeout') member.probe?.();
         record(request, outcome, log);
       },
-      onWanted: () => tell(name, { type: 'wanted' }),
+      onWanted: () => {
+        if (member.state !== 'opening') tell(name, { type: 'wanted' });
+      },
       onCrash: (error) => log.error(`request actor: ${sentence(error)}`),
     });
     const member: Member = {
