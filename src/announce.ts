@@ -28,7 +28,8 @@ export function announcer(say: (line: string) => void): Announcer {
       isStarted = true;
     },
     changed({ name, state, why }) {
-      if (!isStarted || state === 'opening' || state === 'closing') return;
+      // In the background nobody reads along, and the log has it all.
+      if (!isStarted || !process.stdout.isTTY || state === 'opening' || state === 'closing') return;
       say(`${new Date().toTimeString().slice(0, 8)}  ${name} is ${state}${why ? `: ${why}` : ''}`);
     },
   };

@@ -129,8 +129,10 @@ export function createParts(options: PartsOptions) {
     async openDoors(): Promise<void> {
       built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject });
       if (built.nc) built.doors.openNats(built.nc);
-      const beat = () =>
+      const beat = () => {
         the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
+        for (const { subscriptions } of the('cast').members()) void subscriptions.expire();
+      };
       heart = setInterval(beat, HEARTBEAT_MS);
       heart.unref();
     },

@@ -17,12 +17,13 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadli
   let timer: NodeJS.Timeout | undefined;
 
   function add(item: T): void {
+    if (!timer) {
+      next = Math.max(next, Math.floor(now() / TICK_MS)); // first, or an item already due would land in the past
+      timer = setInterval(turn, TICK_MS);
+      timer.unref();
+    }
     put(item);
     size++;
-    if (timer) return;
-    next = Math.floor(now() / TICK_MS);
-    timer = setInterval(turn, TICK_MS);
-    timer.unref();
   }
 
   function put(item: T): void {
@@ -45,22 +46,19 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadli
 
   function turn(): void {
     const current = Math.floor(now() / TICK_MS);
-    for (; next <= current && size > 0; next++) {
-      const slot = slots.get(next);
-      if (slot) for (const item of [...slot]) settle(item);
+    while (next <= current && size > 0) {
+      const at = next++; // who is added from here on goes into a later slot than the one being emptied
+      const slot = slots.get(at);
+      if (slot) for (const item of [...slot]) settle(item, at);
     }
   }
 
-  function settle(item: T): void {
-    if (item.slot !== next) return; // an earlier one of this turn already ended it
+  function settle(item: T, at: number): void {
+    if (item.slot !== at) return; // an earlier one of this turn already ended it
     const due = item.deadline <= now();
     remove(item);
     if (due) onDue(item);
-    else {
-      next++; // what was extended goes into a later slot than the one being emptied
-      add(item);
-      next--;
-    }
+    else add(item);
   }
 
   return {

@@ -18,10 +18,9 @@ export function createRecorder(store: Store, daemon: string, mask: (text: string
     const code = outcome.ok ? 0 : rpcCodeOf(outcome.failure);
     const error = outcome.ok ? '' : mask(outcome.failure.message);
     const bytesOut = outcome.ok ? outcome.result.length : 0;
-    store.write('addAudit', [
-      ...[Date.now(), daemon, door, principal, requestId, server, method, mask(name), verdict, code, error],
-      ...[micros, call.params.length, bytesOut],
-    ]);
+    const about = [Date.now(), daemon, door, principal, requestId, server, method, mask(name), verdict];
+    about.push(code, error, micros, call.params.length, bytesOut);
+    store.write('addAudit', about);
     if (outcome.ok) logger.info({ method, name, principal, micros, verdict }, 'call');
     else logger.warn({ method, name, principal, micros, verdict, error }, 'call');
   };

@@ -87,5 +87,6 @@ function begin(request: InFlight, effects: Effects, onCrash: (error: unknown) =>
   const actor = createActor(requestMachine.provide({ actions: Object.fromEntries(bound) }));
   actor.subscribe({ error: onCrash });
   actor.start();
-  return (type) => actor.send({ type });
+  // XState complains aloud of an event to an actor that is done; here a late event is nothing unusual.
+  return (type) => actor.getSnapshot().status === 'active' && actor.send({ type });
 }

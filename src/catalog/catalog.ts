@@ -18,6 +18,8 @@ export type Catalog = ReturnType<typeof createCatalog>;
 
 type Row = { server: string; kind: string; body: Buffer; hash: string };
 
+/** A longer list is read anew after each start rather than kept. */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: false };
 
 export function createCatalog(store: Store) {
@@ -39,7 +41,7 @@ export function createCatalog(store: Store) {
       const before = listings.get(server)?.[kind];
       keep(server, kind, { ...listing(entries, hash), isFresh: true });
       if (before?.hash === hash) return false;
-      store.write('putCatalog', [server, kind, body, hash, Date.now()]);
+      if (body.length <= MAX_KEPT_BYTES) store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,

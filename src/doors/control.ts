@@ -1,5 +1,6 @@
 // The daemon's own door: a unix socket that only its owner may open, newline-delimited JSON-RPC, the CLI on the other end.
-// A connection that closes cancels its calls: whoever pressed Ctrl-C does not wait for the answer.
+// A connection that closes cancels its calls: whoever pressed Ctrl-C does not wait for the answer. A daemon that drains
+// takes no further connection, and lets go of each one it has when the calls made there are answered.
 
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
@@ -23,38 +24,39 @@ const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const OWNER = '_';
 
 export function openControl(path: string, calls: Calls, handlers: Handlers): Promise<{ close(): Promise<void> }> {
-  const sockets = new Set<Socket>();
+  const connections = new Set<Connection>();
   const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+    const connection = serve(socket, calls, handlers);
+    connections.add(connection);
+    socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
-    serve(socket, calls, handlers);
   });
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
-  return listen(server, path, sockets);
+  return listen(server, path, connections);
 }
 
-function listen(server: Server, path: string, sockets: Set<Socket>): Promise<{ close(): Promise<void> }> {
+type Connection = { finish(): void };
+
+function listen(server: Server, path: string, connections: Set<Connection>): Promise<{ close(): Promise<void> }> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
     });
     server.listen(path, () => {
       chmodSync(path, 0o600);
-      const close = () =>
-        new Promise<void>((done) => {
-          server.close(() => done());
-          for (const socket of sockets) socket.end();
-          setTimeout(() => [...sockets].map((socket) => socket.destroy()), 500).unref();
-        });
+      const close = async () => {
+        server.close();
+        for (const connection of connections) connection.finish();
+      };
       resolve({ close });
     });
   });
 }
 
-function serve(socket: Socket, calls: Calls, handlers: Handlers): void {
+function serve(socket: Socket, calls: Calls, handlers: Handlers): Connection {
   const inFlight = new Map<string, string>();
+  let isFinishing = false;
   const send = (frame: Buffer) => socket.writable && socket.write(frame);
   const fail = (id: string, failure: Failure) => send(errorFrame(id, errorObject(failure)));
   const lines = splitLines({
@@ -104,6 +106,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers): void {
         inFlight.delete(id);
         if (outcome.ok) send(resultFrame(id, outcome.result));
         else fail(id, outcome.failure);
+        if (isFinishing) finish();
       },
     });
     if (isKnown) return;
@@ -116,6 +119,13 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers): void {
     const requestId = id && inFlight.get(id);
     if (requestId) calls.cancel(OWNER, requestId, 'the caller cancelled it');
   }
+
+  function finish(): void {
+    isFinishing = true;
+    if (inFlight.size === 0) socket.end();
+  }
+
+  return { finish };
 }
 
 const CALLABLE = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
@@ -129,7 +139,7 @@ const nameOf = (params: Buffer): string => {
 };
 
 function signalParams(id: string, signal: Signal): Buffer {
-  if (signal.type === 'log') return Buffer.from(`{"id":${id},"message":${signal.params.toString()}}`);
-  const { type: _, ...progress } = signal;
-  return Buffer.from(JSON.stringify({ id: JSON.parse(id), ...progress }));
+  const { type: _, ...fields } =
+    signal.type === 'log' ? { type: 'log', ...JSON.parse(signal.params.toString()) } : signal;
+  return Buffer.from(JSON.stringify({ ...fields, id: JSON.parse(id) }));
 }

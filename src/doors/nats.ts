@@ -7,12 +7,13 @@ import { replies } from '../bus/replies.ts';
 import type { Pattern, Request, Subjects } from '../bus/subjects.ts';
 import type { Call, Outcome, Signal } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { isKind } from '../catalog/kinds.ts';
+import { isKind, KINDS } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
 import { type Failure, sentence, TroupeError } from '../failures.ts';
 import type { Cast } from '../servers/cast.ts';
+import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
-import { askedOf, cursorOf, uriOf, wishesOf } from './requests.ts';
+import { askedOf, cursorOf, uriOf, wantsStream, wishesOf } from './requests.ts';
 import { type Service, serviceOf } from './service.ts';
 
 export type NatsDoorOptions = {
@@ -29,9 +30,11 @@ export type NatsDoor = ReturnType<typeof natsDoor>;
 
 /** Room for headers and for what the client wraps around a payload. */
 const PAGE_ROOM = 4_096;
+const MAX_PARSED = 4_096;
 
 export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTrouble }: NatsDoorOptions) {
   const reply = replies(nc, { onLost: onTrouble });
+  const parsed = new Map<string, Request>();
   const open = new Map<string, { subscriptions: Subscription[]; stop: () => Promise<void> }>();
   const cancels = subjects.cancelPatterns(daemon).map(({ subject }) => subscribe(subject, undefined, cancel));
 
@@ -57,6 +60,17 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     await Promise.all([...found.subscriptions.map((subscription) => subscription.drain()), found.stop()]);
   }
 
+  /** The same few subjects come again and again. */
+  function parse(subject: string): Request {
+    const known = parsed.get(subject);
+    if (known) return known;
+    const request = subjects.parse(subject);
+    if (!request) throw new TroupeError('invalid', 'the subject cannot be read; see docs/SUBJECTS.md');
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    parsed.set(subject, request);
+    return request;
+  }
+
   /** One message. Whatever is wrong with it, its caller gets one sentence. */
   function take(service: Service, verb: Pattern['verb'], msg: Msg): void {
     // The daemon may publish where its caller may not: it answers to inboxes, and to nothing else.
@@ -66,17 +80,21 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
       const code = error instanceof TroupeError ? error.code : 'internal';
       const failure: Failure = { code, delivery: 'not sent', message: sentence(error), server: service.name };
       service.count(verb, startedAt, failure.message);
-      void reply.answer(msg, { ok: false, failure });
+      send(msg, { ok: false, failure });
     };
     try {
-      const request = subjects.parse(msg.subject);
-      if (!request) throw new TroupeError('invalid', 'the subject cannot be read; see docs/SUBJECTS.md');
+      const request = parse(msg.subject);
       const body = reply.requestBody(msg);
       if (Buffer.isBuffer(body)) handle(service, request, msg, body, startedAt, refuse);
       else body.then((bytes) => handle(service, request, msg, bytes, startedAt, refuse)).catch(refuse);
     } catch (error) {
       refuse(error);
     }
+  }
+
+  /** What is known at once. A caller that waits for the end of a stream gets one, also when nothing was begun. */
+  function send(msg: Msg, outcome: Outcome): void {
+    void (wantsStream(msg) ? reply.stream(msg, () => {}).end(outcome) : reply.answer(msg, outcome));
   }
 
   function handle(
@@ -89,7 +107,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
   ): void {
     const answer = (result: Buffer) => {
       service.count(request.verb, startedAt);
-      void reply.answer(msg, { ok: true, result, isError: false });
+      send(msg, { ok: true, result, isError: false });
     };
     if (request.verb === 'list') return answer(list(service.name, request.tail, body));
     if (request.verb === 'subscribe' || request.verb === 'unsubscribe')
@@ -101,6 +119,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
     const listing = catalog.get(server, kind);
     const member = cast.member(server);
+    mustOffer(member, KINDS[kind].method);
     if (!listing.hash && member?.state !== 'ready')
       throw new TroupeError(
         'unavailable',
@@ -113,6 +132,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
   async function listen({ verb, server, caller }: Request, msg: Msg, uri: string): Promise<Buffer> {
     const member = cast.memberFor(server, caller);
     if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
+    mustOffer(member, 'resources/subscribe');
     const holder = `${caller} ${msg.headers?.get('Troupe-Subscriber') ?? ''}`;
     if (verb === 'subscribe') await member.subscriptions.add(uri, holder);
     else await member.subscriptions.remove(uri, holder);
@@ -133,7 +153,8 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
       service.countCall(request, asked.name, startedAt, outcome);
       void (stream ? stream.end(outcome) : reply.answer(msg, outcome));
     };
-    const call: Call = { ...asked, requestId, server, principal: caller, door: 'nats', settle };
+    const { method, name, params } = asked;
+    const call: Call = { requestId, server, method, name, params, principal: caller, door: 'nats', settle };
     if (!isNamed && !stream && timeoutMs === undefined) return submit(call);
     stream?.ack(requestId);
     const onSignal = (signal: Signal): void => {

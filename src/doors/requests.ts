@@ -33,10 +33,12 @@ export function wishesOf({ headers }: Msg): Wishes {
   return {
     requestId: given || randomUUID(),
     isNamed: given !== '',
-    isStream: headers.get('Troupe-Stream') === '1',
+    isStream: wantsStream({ headers }),
     ...(timeoutMs && { timeoutMs }),
   };
 }
+
+export const wantsStream = ({ headers }: Pick<Msg, 'headers'>): boolean => headers?.get('Troupe-Stream') === '1';
 
 export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked {
   switch (verb) {

@@ -58,12 +58,8 @@ export function serviceOf(name: string, { subjects, daemon, cast, catalog }: Wor
     countCall({ verb }: Request, tool: string, startedAt: number, outcome: Outcome): void {
       const error = outcome.ok ? undefined : outcome.failure.message;
       count(verb, startedAt, error);
-      if (
-        verb !== 'call' ||
-        !catalog.get(name, 'tools').names.has(tool) ||
-        catalog.get(name, 'tools').entries.length > MAX_TOOLS
-      )
-        return;
+      const { names } = catalog.get(name, 'tools');
+      if (verb !== 'call' || names.size > MAX_TOOLS || !names.has(tool)) return;
       countRequest(toolStats(tool), Math.round((performance.now() - startedAt) * 1e6), error);
     },
   };

@@ -7,6 +7,17 @@ export function requestFrame(id: number, method: string, params?: Buffer): Buffe
   return callFrame(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params);
 }
 
+/**
+ * A request whose progress we want to hear of: `_meta.progressToken` is the id. Most params have no `_meta`, and then the
+ * token goes in while the frame is written, without a copy of its own.
+ */
+export function progressFrame(id: number, method: string, params: Buffer): Buffer {
+  if (mayHaveMeta(params) || params[0] !== OPEN_BRACE) return requestFrame(id, method, withProgressToken(params, id));
+  const comma = params[spaceEnd(params, 1)] === CLOSE_BRACE ? '' : ',';
+  const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":{"_meta":{"progressToken":${id}}${comma}`;
+  return frame(head, params, 1);
+}
+
 export function notificationFrame(method: string, params?: Buffer): Buffer {
   return callFrame(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params);
 }
@@ -27,12 +38,13 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 
-function frame(head: string, payload: Buffer): Buffer {
+/** `from` leaves out the first bytes of the payload, which the head already has. */
+function frame(head: string, payload: Buffer, from = 0): Buffer {
   const start = Buffer.byteLength(head);
-  const end = start + payload.length;
+  const end = start + payload.length - from;
   const bytes = Buffer.allocUnsafe(end + 2);
   bytes.write(head);
-  payload.copy(bytes, start);
+  payload.copy(bytes, start, from);
   bytes[end] = CLOSE_BRACE;
   bytes[end + 1] = NEWLINE;
   if (payload.indexOf(NEWLINE) >= 0 || payload.indexOf(RETURN) >= 0) flatten(bytes.subarray(start, end));
@@ -54,8 +66,7 @@ const ESCAPE = Buffer.from('\\u');
 export function withProgressToken(params: Buffer, token: number): Buffer {
   const start = spaceEnd(params, 0);
   if (params[start] !== OPEN_BRACE) return params;
-  // Only a \u escape can spell the key differently, so most params need not be walked.
-  if (params.indexOf(META) < 0 && params.indexOf(ESCAPE) < 0) return insertMeta(params, start, token);
+  if (!mayHaveMeta(params)) return insertMeta(params, start, token);
   const [meta, anotherMeta] = spansOf(params, '_meta');
   if (!meta) return insertMeta(params, start, token);
   if (anotherMeta || params[meta.from] !== OPEN_BRACE) return params;
@@ -64,6 +75,9 @@ export function withProgressToken(params: Buffer, token: number): Buffer {
   if (!old) return insert(params, meta.from, `"progressToken":${token}`);
   return splice(params, meta.from + old.from, meta.from + old.to, String(token));
 }
+
+/** Only a \u escape can spell the key differently, so most params need not be walked. */
+const mayHaveMeta = (params: Buffer): boolean => params.indexOf(META) >= 0 || params.indexOf(ESCAPE) >= 0;
 
 const insertMeta = (params: Buffer, brace: number, token: number): Buffer =>
   insert(params, brace, `"_meta":{"progressToken":${token}}`);

@@ -4,7 +4,7 @@
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { nearest } from '../config/names.ts';
-import type { Failure, FailureCode } from '../failures.ts';
+import { type Failure, type FailureCode, TroupeError } from '../failures.ts';
 import { mayAsk } from './facts.ts';
 import type { Member } from './member.ts';
 
@@ -16,8 +16,7 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
       'unauthorized',
       `tool ${call.name} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
-  if (facts && !mayAsk(facts, call.method))
-    return fail('unsupported', `server ${server} does not offer ${call.method}; it did not declare the capability`);
+  if (facts && !mayAsk(facts, call.method)) return fail('unsupported', notOffered(server, call.method));
   const kind = call.method === 'tools/call' ? 'tools' : call.method === 'prompts/get' ? 'prompts' : undefined;
   if (!kind) return undefined;
   const { isFresh, names } = catalog.get(server, kind);
@@ -26,6 +25,15 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
   const hint = guess ? `did you mean ${guess}?` : `see troupe ${kind} ${server}`;
   return fail('unknownName', `server ${server} has no ${kind.slice(0, -1)} ${call.name.slice(0, 128)}; ${hint}`);
 }
+
+/** For what is answered without asking the server: no empty list of what it does not have, no subscription in vain. */
+export function mustOffer(member: Member | undefined, method: string): void {
+  if (member?.facts && !mayAsk(member.facts, method))
+    throw new TroupeError('unsupported', notOffered(member.server, method));
+}
+
+const notOffered = (server: string, method: string): string =>
+  `server ${server} does not offer ${method}; it did not declare the capability`;
 
 export function isAllowed({ config }: Member, tool: string): boolean {
   const { allow, deny } = config.settings.tools;

@@ -7,22 +7,34 @@ export type Subscriber = (method: 'resources/subscribe' | 'resources/unsubscribe
 
 export const LEASE_MS = 3_600_000;
 
+/** Who listens, until when, and the server's answer, which all who come meanwhile wait for. */
+type Listeners = { readonly until: Map<string, number>; readonly opened: Promise<void> };
+
 export function createSubscriptions() {
-  const holders = new Map<string, Map<string, number>>();
+  const holders = new Map<string, Listeners>();
   let subscriber: Subscriber | undefined;
 
   return {
     async add(uri: string, holder: string): Promise<void> {
       const known = holders.get(uri);
-      if (!known) await subscriber?.('resources/subscribe', uri);
-      const list = holders.get(uri) ?? new Map<string, number>();
-      holders.set(uri, list.set(holder, performance.now() + LEASE_MS));
+      const mine: Listeners = known ?? {
+        until: new Map(),
+        opened: subscriber?.('resources/subscribe', uri) ?? Promise.resolve(),
+      };
+      holders.set(uri, mine);
+      mine.until.set(holder, performance.now() + LEASE_MS);
+      try {
+        await mine.opened;
+      } catch (error) {
+        if (holders.get(uri) === mine) holders.delete(uri);
+        throw error;
+      }
     },
     /** False when that holder did not listen. */
     async remove(uri: string, holder: string): Promise<boolean> {
-      const list = holders.get(uri);
-      if (!list?.delete(holder)) return false;
-      if (list.size > 0) return true;
+      const until = holders.get(uri)?.until;
+      if (!until?.delete(holder)) return false;
+      if (until.size > 0) return true;
       holders.delete(uri);
       await subscriber?.('resources/unsubscribe', uri);
       return true;
@@ -37,8 +49,8 @@ export function createSubscriptions() {
     },
     async expire(): Promise<void> {
       const now = performance.now();
-      const over = [...holders].flatMap(([uri, list]) =>
-        [...list].filter(([, until]) => until < now).map(([holder]) => [uri, holder] as const),
+      const over = [...holders].flatMap(([uri, { until }]) =>
+        [...until].filter(([, end]) => end < now).map(([holder]) => [uri, holder] as const),
       );
       for (const [uri, holder] of over) await this.remove(uri, holder);
     },
