@@ -3,6 +3,8 @@
 import type { Member } from './servers/member.ts';
 
 export type Announcer = {
+  /** Something that makes the first start take its time. */
+  waiting(what: string): void;
   started(facts: Started): void;
   changed(member: Member): void;
 };
@@ -23,6 +25,7 @@ export type Started = {
 export function announcer(say: (line: string) => void): Announcer {
   let isStarted = false;
   return {
+    waiting: say,
     started(facts) {
       for (const line of banner(facts)) say(line);
       isStarted = true;
@@ -49,7 +52,7 @@ function banner({ version, bus, members, tools, config, logFile }: Started): str
     `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
     `  log      ${logFile}`,
     `  call     npx troupe call ${call}`,
-    `           nats req ${subject}    (after: eval "$(npx troupe env)")`,
+    `           eval "$(npx troupe env)"; nats req ${subject}`,
     '  look     npx troupe status, npx troupe tools, npx troupe logs -f',
     'Ctrl-C stops all of it.',
   ];

@@ -1,7 +1,6 @@
 // The parts of the daemon, each with its way up and its way down. The daemon's machine decides the order; here is only
 // how they are put together.
 
-import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
@@ -17,6 +16,7 @@ import type { Paths } from './config/paths.ts';
 import type { Config } from './config/schema.ts';
 import { openDoors } from './doors/doors.ts';
 import { sentence } from './failures.ts';
+import { markerOf } from './leftovers.ts';
 import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
 import { type Cast, createCast } from './servers/cast.ts';
@@ -57,8 +57,7 @@ export function createParts(options: PartsOptions) {
   const { paths, env, log, config, say, crash } = options;
   const { logger } = log;
   const name = mendName(hostname());
-  // Every daemon on this state directory marks its children alike, so that the next one finds them.
-  const marker = createHash('sha256').update(paths.state).digest('hex').slice(0, 16);
+  const marker = markerOf(paths);
   const startedAt = Date.now();
   const subject = subjects(config.nats.subject);
   const built: Partial<Built> = {};
@@ -86,6 +85,7 @@ export function createParts(options: PartsOptions) {
       built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
       built.bus = createBus({
         ...{ name: `troupe ${name}`, env, directory: paths.broker, cache: paths.cache, nats: config.nats, logger },
+        onFetch: say.waiting,
         onConnection(nc) {
           built.nc = nc;
           the('events').online(nc);

@@ -20,6 +20,8 @@ export type BusOptions = {
   readonly cache: string;
   readonly nats: Config['nats'];
   readonly logger: Logger;
+  /** There is no nats-server on this machine yet: what is done about it, for people. */
+  readonly onFetch: (what: string) => void;
   readonly onConnection: (nc: NatsConnection) => void;
   readonly onReconnect: (nc: NatsConnection) => void;
   readonly beforeDrain: () => Promise<void>;
@@ -37,14 +39,18 @@ export function createBus(options: BusOptions) {
   const chosen = natsFromEnvironment(nats.url ? { ...env, NATS_URL: env.NATS_URL || nats.url } : env);
   let managed: Broker | undefined;
 
+  const fetching = (what: string): void => {
+    logger.info(what);
+    options.onFetch(what);
+  };
+
   const locate = fromPromise<Located>(async () => {
     if (chosen) {
       connection.send({ type: 'address', url: chosen.servers.join(',') });
       return { binary: undefined };
     }
     const where = { env, cacheDir: options.cache };
-    const found =
-      (await findNatsServer(where)) ?? (await fetchNatsServer({ ...where, onProgress: (text) => logger.info(text) }));
+    const found = (await findNatsServer(where)) ?? (await fetchNatsServer({ ...where, onProgress: fetching }));
     return { binary: found.path };
   });
 

@@ -56,6 +56,17 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
 }
 
+/** Ends a nats-server of ours that outlived its daemon. True if there was one. */
+export async function stopLeftBroker(directory: string): Promise<boolean> {
+  const files = await brokerFiles(directory);
+  const { port, pid, ...identity } = await files.recall();
+  const left = port && pid ? await identify(port, pid, identity) : undefined;
+  if (!left) return false;
+  await end(left);
+  await files.forgetPid(left.port);
+  return true;
+}
+
 // ── Adopting ─────────────────────────────────────────────────────────────────
 
 /** The process we remember, if it lives and answers. Only then is it asked: a stranger on our port learns no token. */

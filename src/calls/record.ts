@@ -21,7 +21,7 @@ export function createRecorder(store: Store, daemon: string, mask: (text: string
     const about = [Date.now(), daemon, door, principal, requestId, server, method, mask(name), verdict];
     about.push(code, error, micros, call.params.length, bytesOut);
     store.write('addAudit', about);
-    if (outcome.ok) logger.info({ method, name, principal, micros, verdict }, 'call');
-    else logger.warn({ method, name, principal, micros, verdict, error }, 'call');
+    if (outcome.ok) logger.info({ method, target: name, principal, micros, verdict }, 'call');
+    else logger.warn({ method, target: name, principal, micros, verdict, error }, 'call');
   };
 }

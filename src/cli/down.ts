@@ -1,4 +1,5 @@
-// `down`: asks the daemon to drain and stop, and returns when its process is gone.
+// `down`: asks the daemon to drain and stop, and returns when its process is gone. After it nothing of ours runs: what a
+// killed daemon had left is ended too.
 
 import { TroupeError } from '../failures.ts';
 import { withControl } from './control.ts';
@@ -45,7 +46,10 @@ async function nothingRuns({ output, paths }: Cli): Promise<number> {
   const deadline = performance.now() + CLOSING_MS;
   for (let pid = notedPid(paths); pid && isAlive(pid) && performance.now() < deadline; pid = notedPid(paths))
     await untilGone(pid, 100);
-  if (output.json) output.print(JSON.stringify({ stopped: false }));
-  else output.print('troupe is not running; nothing to stop');
+  const { endLeftovers } = await import('../leftovers.ts');
+  const ended = await endLeftovers(paths);
+  if (output.json) output.print(JSON.stringify({ stopped: false, ended }));
+  else if (ended.length === 0) output.print('troupe is not running; nothing to stop');
+  else output.print(`troupe was not running; ended what an earlier one had left: ${ended.join(', ')}`);
   return OK;
 }

@@ -1,6 +1,7 @@
 // All doors of the daemon: the control socket, the NATS subjects, and the configuration file, whose changes come in here
 // too. A change opens and closes the doors of the servers it adds and removes.
 
+import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import type { Subjects } from '../bus/subjects.ts';
 import { type Difference, difference } from '../config/difference.ts';
@@ -78,7 +79,9 @@ export async function openDoors(options: DoorsOptions) {
   const watcher = watchConfig(paths.config, () => {
     reload().catch((error) => logger.error(`the configuration was not applied: ${sentence(error)}`));
   });
-  void settled(() => cast.members()).then((members) => {
+  const isOpening = ({ server, state }: Member) =>
+    state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);
+  void settled(() => cast.members(), isOpening).then((members) => {
     const tools = ({ server }: Member) => catalog.get(server, 'tools').entries.length;
     say.started({ version: VERSION, bus: the('bus').status(), members, tools, config: config.path, logFile: log.file });
   });
@@ -92,9 +95,8 @@ export async function openDoors(options: DoorsOptions) {
 }
 
 /** The first word to a person waits until every server has shown what becomes of it. */
-async function settled(members: () => Member[]): Promise<Member[]> {
-  const { setTimeout: wait } = await import('node:timers/promises');
+async function settled(members: () => Member[], isOpening: (member: Member) => boolean): Promise<Member[]> {
   const deadline = performance.now() + SETTLE_MS;
-  while (members().some(({ state }) => state === 'opening') && performance.now() < deadline) await wait(50);
+  while (members().some(isOpening) && performance.now() < deadline) await wait(50);
   return members();
 }
