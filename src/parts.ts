@@ -21,7 +21,7 @@ import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
 import { type Cast, createCast } from './servers/cast.ts';
 import { createLists } from './servers/lists.ts';
-import { sweep } from './servers/sweep.ts';
+import { endMarked, sweep } from './servers/sweep.ts';
 import { createUpkeep } from './servers/upkeep.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { Log } from './telemetry/log.ts';
@@ -145,6 +145,8 @@ export function createParts(options: PartsOptions) {
     async closeServers(): Promise<void> {
       built.cast?.stop();
       while (built.cast && !built.cast.isStopped) await wait(20);
+      const runaways = await endMarked(marker);
+      if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');
     },
 
     closePlugins: async () => built.plugins?.close(),

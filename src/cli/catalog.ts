@@ -35,20 +35,18 @@ export async function list({ output, paths }: Cli, kind: Kind, server: string | 
       `${absent.join('; ')}; try again in a moment, or see \`troupe logs ${server}\``,
     );
   if (output.json) output.print(raw);
-  else if (items.length > 0) output.print(listing(output, kind, items));
+  else if (items.length > 0) output.print(listing(output, kind, items, server === undefined));
   else output.say(`no ${kind}${server === undefined ? '' : ` on ${server}`}`);
   for (const line of absent) output.say(`not listed: ${line}`);
   return OK;
 }
 
-function listing(output: Output, kind: Kind, items: Listing['items']): string {
+/** The server's name stands in each row only where there may be several. */
+function listing(output: Output, kind: Kind, items: Listing['items'], isMixed: boolean): string {
   const { columns, row } = LAYOUTS[kind];
-  const titles = ['SERVER', ...columns].map((title): Column => ({ title, elastic: true }));
-  return table(
-    output,
-    titles,
-    items.map(({ server, item }) => [server, ...row(item)]),
-  );
+  const titles = [...(isMixed ? ['SERVER'] : []), ...columns].map((title): Column => ({ title, elastic: true }));
+  const rows = items.map(({ server, item }) => [...(isMixed ? [server] : []), ...row(item)]);
+  return table(output, titles, rows);
 }
 
 const LAYOUTS: Record<Kind, { columns: string[]; row: (item: Item) => string[] }> = {

@@ -20,11 +20,15 @@ export async function sweep(store: Store, marker: string): Promise<string[]> {
     }
     await store.commit('deleteProcess', [kind, name, pid]);
   }
-  for (const pid of await marked(marker)) {
-    kill(pid);
-    swept.push(`pid ${pid}`);
-  }
+  for (const pid of await endMarked(marker)) swept.push(`pid ${pid}`);
   return swept;
+}
+
+/** Ends all who still carry the mark, and returns their pids: servers' descendants that left their process group. */
+export async function endMarked(marker: string): Promise<number[]> {
+  const pids = await marked(marker);
+  for (const pid of pids) kill(pid);
+  return pids;
 }
 
 /** A dead leader may have left its group behind; the kernel gives its number to nobody while the group lives. */
