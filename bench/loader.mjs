@@ -1,0 +1,101 @@
+// The load, in a process of its own: a closed loop of c calls outstanding over a raw NATS socket.
+// Takes one job at a time from its parent: `window`, `burst` or `watch`; answers with what it saw.
+
+import { connectSocket } from './nats-socket.mjs';
+import { busyMachine, cpuOf } from './proc.mjs';
+
+const RING = 1 << 16;
+const BREATH_MS = 2; // before a failed call is tried again
+const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in every process of the machine
+
+let onReply = () => {};
+const socket = await connectSocket(process.env.NATS_URL, (sequence, reply) => onReply(sequence, reply));
+const since = new Float64Array(RING); // when a call was sent; 0: nobody waits under this number
+let lastSequence = 0;
+
+const jobs = { window, burst, watch };
+process.on('message', async ({ job, ...given }) => process.send(await jobs[job](given)));
+process.on('disconnect', () => process.exit(0));
+process.send({ ready: true });
+
+/** c calls outstanding for warmMs + ms; counts those that end in the last ms. */
+async function window({ subject, body, c, warmMs, ms, pids }) {
+  const sample = () => ({ at: now(), busy: busyMachine(), self: cpuOf(process.pid), cpu: pids.map(cpuOf) });
+  const latencies = [];
+  let [before, after] = [];
+  setTimeout(() => {
+    before = sample();
+  }, warmMs);
+  setTimeout(() => {
+    after = sample();
+  }, warmMs + ms);
+  const onSuccess = (took) => {
+    if (before && !after) latencies.push(took);
+  };
+  const seen = await drive({ subjects: [subject], body, c, mayGoOn: () => !after, onSuccess });
+  const sorted = Float64Array.from(latencies).sort();
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+  const cpu = after.cpu.map((each, index) => each - before.cpu[index]);
+  const self = after.self - before.self;
+  const wallMs = after.at - before.at;
+  const ours = cpu.reduce((sum, each) => sum + each, self);
+  const foreign = (after.busy - before.busy - ours) / (wallMs * 1000);
+  return { ops: sorted.length, wallMs, p50: at(0.5), p99: at(0.99), cpu, self, foreign, ...seen };
+}
+
+/** All calls at once, spread over several subjects; says when the last answer came. */
+async function burst({ subjects, body, count }) {
+  const from = now();
+  let answered = 0;
+  const onSuccess = () => {
+    answered += 1;
+  };
+  const seen = await drive({ subjects, body, c: count, mayGoOn: () => false, onSuccess });
+  return { ...seen, answered, ms: now() - from };
+}
+
+/** Calls without pause; tells the longest time without a success. */
+async function watch({ subject, body, c, ms }) {
+  const end = now() + ms;
+  let last = now();
+  let gap = { from: last, to: last };
+  const onSuccess = () => {
+    if (now() - last > gap.to - gap.from) gap = { from: last, to: now() };
+    last = now();
+  };
+  const seen = await drive({ subjects: [subject], body, c, mayGoOn: () => now() < end, onSuccess });
+  return { ...seen, gap };
+}
+
+/** Keeps c calls outstanding while it may go on; ends when every call has its answer. */
+function drive({ subjects, body, c, mayGoOn, onSuccess }) {
+  const seen = { errors: 0, strays: 0, failure: undefined };
+  let open = c;
+  const send = () => {
+    const sequence = ++lastSequence;
+    since[sequence % RING] = now();
+    socket.publish(subjects[sequence % subjects.length], sequence, body);
+  };
+  const sendLater = () => {
+    send();
+    socket.flush();
+  };
+  return new Promise((resolve) => {
+    onReply = (sequence, { isError, body: answer }) => {
+      const started = since[sequence % RING];
+      since[sequence % RING] = 0;
+      if (started === 0) {
+        seen.strays += 1; // answered twice
+        return;
+      }
+      if (isError) {
+        seen.errors += 1;
+        seen.failure = answer?.toString();
+      } else onSuccess(now() - started);
+      if (mayGoOn()) isError ? setTimeout(sendLater, BREATH_MS) : send();
+      else if (--open === 0) resolve(seen);
+    };
+    for (let count = 0; count < c; count += 1) send();
+    socket.flush();
+  });
+}

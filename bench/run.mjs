@@ -1,0 +1,89 @@
+// `npm run bench` measures everything and writes bench/README.md; `npm run bench -- calls idle` only shows those.
+// Linux only: CPU and memory are read from /proc. A timing is never a test: nothing here fails for being slow.
+
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, release } from 'node:os';
+import { endAll } from './processes.mjs';
+import { scenarios } from './scenarios.mjs';
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in scenarios));
+if (unknown.length > 0) {
+  console.error(`no scenario ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}`);
+  process.exit(2);
+}
+
+process.on('SIGINT', () => void endAll().then(() => process.exit(130)));
+
+const results = [];
+for (const name of wanted.length > 0 ? wanted : Object.keys(scenarios)) results.push(await measure(name));
+
+const report = [...results.map(section), '## Figures\n', figures(results)].join('\n');
+console.log(`\n${report}`);
+if (wanted.length === 0)
+  writeFileSync(new URL('README.md', import.meta.url), `${preamble()}\n${figuresFirst(results)}`);
+
+async function measure(name) {
+  const from = performance.now();
+  process.stderr.write(`${name} … `);
+  try {
+    return await scenarios[name]();
+  } catch (error) {
+    return { title: name, rows: [], figures: [], note: `It could not be measured: ${error.message}` };
+  } finally {
+    await endAll();
+    process.stderr.write(`${((performance.now() - from) / 1000).toFixed(1)} s\n`);
+  }
+}
+
+function figuresFirst(all) {
+  return ['## Figures\n', figures(all), '', ...all.map(section)].join('\n');
+}
+
+function figures(all) {
+  const rows = all.flatMap((each) => each.figures);
+  const cells = rows.map(({ name, measured, wanted: limit, isMet }) => [
+    name,
+    limit,
+    measured,
+    isMet ? 'yes' : '**no**',
+  ]);
+  return table(['figure', 'wanted', 'measured', 'met'], cells);
+}
+
+function section({ title, head, rows, note }) {
+  const parts = [`## ${title}\n`];
+  if (rows.length > 0) parts.push(table(head, rows), '');
+  if (note) parts.push(note, '');
+  return parts.join('\n');
+}
+
+function table(head, rows) {
+  const lines = [head, head.map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function preamble() {
+  const versionOf = (name) =>
+    JSON.parse(readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
+  const packages = ['nats', 'xstate', 'better-sqlite3', 'execa', 'pino'].map((name) => `${name} ${versionOf(name)}`);
+  return `# Measurements
+
+Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}: Node ${process.version}, ${packages.join(', ')},
+${cpus().length} × ${cpus()[0].model.trim()}, Linux ${release()}${commit()}.
+
+The ratios compare troupe with a bare bridge of the same path (\`bridge.mjs\`: NATS subscription, id, a child's stdin,
+reply; no machines, no store, no log) in one run, on one bus, with the same child (\`child.mjs\`). The load comes from a
+raw-socket NATS client in a process of its own (\`loader.mjs\`), c calls outstanding. Windows of 500 ms take turns between
+the variants in rounds; the quietest 5 rounds of 7 count: medians for rates, latencies and the rounds' own ratios, sums
+for CPU per call (user and system time of the process, all its threads, from \`/proc\`). \`foreign\` is what everything else
+on the machine took, of one core: above 30 % the rates and ratios say little. All processes share the machine's cores, so
+a rate at c ≥ 64 is the whole machine's; CPU per call is the steadier number. Differences below 20 % are noise.
+`;
+}
+
+function commit() {
+  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
+  return status === 0 ? `, commit ${stdout.trim()}` : '';
+}

@@ -1,0 +1,224 @@
+// The scenarios. Each gives tables for the reader and figures: what was wanted, what was measured.
+
+import { setTimeout as wait } from 'node:timers/promises';
+import { anonymousOf } from './proc.mjs';
+import { startBare, startBridge, startLoader, startTroupe } from './processes.mjs';
+import { compare, median } from './windows.mjs';
+
+const MB = 1e6;
+const BODY = JSON.stringify({ message: 'x'.repeat(300 - '{"message":""}'.length) }); // 300 bytes
+const ECHO = { troupe: 'troupe.call.s0.echo', bridge: 'bridge.call.echo' };
+const BIG = { troupe: 'troupe.call.s0.big', bridge: 'bridge.call.big' };
+const HEAD = ['calls/s', 'p50 ms', 'p99 ms', 'daemon µs', 'child µs', 'nats µs', 'loader µs', 'foreign'];
+
+export const scenarios = { calls, big, catalog, inflight, start, idle, restart };
+
+/** The rate, latency and CPU of an echo, beside the bare bridge on the same bus. */
+async function calls() {
+  const { variants, end } = await pair(ECHO);
+  const rows = [];
+  const at = {};
+  for (const c of [1, 16, 64, 256]) {
+    const { bridge, troupe, ratio } = await compare(variants, { c, body: BODY });
+    at[c] = { bridge, troupe, ratio };
+    rows.push([c, 'bridge', ...cells(bridge), ''], [c, 'troupe', ...cells(troupe), round(ratio, 2)]);
+  }
+  await end();
+  const added = (at[1].troupe.p50 - at[1].bridge.p50) * 1000;
+  const cpu = [64, 256].map((c) => at[c].troupe.cpu.daemon);
+  return {
+    title: 'Calls: echo, 300 bytes',
+    head: ['c', 'variant', ...HEAD, 'ratio'],
+    rows,
+    figures: [
+      figure('throughput at c=64, of the bridge', at[64].ratio, '≥', 0.7),
+      figure('throughput at c=256, of the bridge', at[256].ratio, '≥', 0.7),
+      figure('added p50 at c=1', added, '≤', 100, 'µs'),
+      figure('daemon CPU a call at c=64', cpu[0], '≤', 40, 'µs'),
+      figure('daemon CPU a call at c=256', cpu[1], '≤', 40, 'µs'),
+    ],
+  };
+}
+
+async function big() {
+  const { variants, end } = await pair(BIG);
+  const { bridge, troupe, ratio } = await compare(variants, { c: 4, body: JSON.stringify({ bytes: MB }) });
+  await end();
+  return {
+    title: 'Results of 1 MB, c=4',
+    head: ['variant', ...HEAD],
+    rows: [
+      ['bridge', ...cells(bridge)],
+      ['troupe', ...cells(troupe)],
+    ],
+    figures: [figure('throughput of 1 MB results, of the bridge', ratio, '≥', 0.8)],
+  };
+}
+
+/** The same call with 5,000 tools of 100 servers in the catalog, and with one of one. */
+async function catalog() {
+  const troupes = { small: await startTroupe({ servers: 1 }), large: await startTroupe({ servers: 100, tools: 50 }) };
+  const variants = [];
+  for (const [name, troupe] of Object.entries(troupes)) {
+    const pids = pidsOf(await troupe.untilReady());
+    variants.push({ name, loader: await startLoader(await troupe.url()), subject: ECHO.troupe, pids });
+  }
+  await wait(1_000); // the hundred children settle
+  const rows = [];
+  const ratios = [];
+  for (const c of [1, 16]) {
+    const { small, large } = await compare(variants, { c, body: BODY });
+    ratios.push(large.p50 / small.p50);
+    rows.push([c, '1 × 1', ...cells(small), ''], [c, '100 × 50', ...cells(large), round(ratios.at(-1), 2)]);
+  }
+  for (const { loader } of variants) await loader.end();
+  for (const troupe of Object.values(troupes)) await troupe.end();
+  return {
+    title: 'Catalog: 100 servers with 50 tools each, beside one with one',
+    head: ['c', 'catalog', ...HEAD, 'p50 ratio'],
+    rows,
+    figures: [
+      figure('p50 with 5,000 tools, of that with one, c=1', ratios[0], '≤', 1.2),
+      figure('p50 with 5,000 tools, of that with one, c=16', ratios[1], '≤', 1.2),
+    ],
+  };
+}
+
+async function inflight() {
+  const [count, servers, ms] = [10_000, 20, 2_000];
+  const troupe = await startTroupe({ servers });
+  const { daemon } = await troupe.untilReady();
+  const loader = await startLoader(await troupe.url());
+  const subjects = Array.from({ length: servers }, (_, number) => `troupe.call.s${number}.sleep`);
+  const body = JSON.stringify({ ms, note: 'x'.repeat(270) });
+  await loader.ask({ job: 'burst', subjects, body: JSON.stringify({ ms: 1 }), count: 2_000 }); // warm
+  await wait(1_500);
+  const before = anonymousOf(daemon.pid);
+  const answer = loader.ask({ job: 'burst', subjects, body, count });
+  let peak = before;
+  let most = 0;
+  const isOver = answer.then(() => true);
+  while (!(await Promise.race([isOver, wait(100, false)]))) {
+    peak = Math.max(peak, anonymousOf(daemon.pid));
+    const { servers: now } = await troupe.status();
+    most = Math.max(
+      most,
+      now.reduce((sum, each) => sum + each.inFlight, 0),
+    );
+  }
+  const { answered, errors, strays, ms: took, failure } = await answer;
+  await loader.end();
+  await troupe.end();
+  return {
+    title: '10,000 calls in flight over 20 servers, each answered after 2 s',
+    head: ['answered', 'errors', 'second answers', 'most in flight', 'last answer after s', 'memory a call, KB'],
+    rows: [[answered, errors, strays, most, round(took / 1000, 2), round((peak - before) / count / 1000, 1)]],
+    note: failure && `An error said: ${failure}`,
+    figures: [figure('calls answered of 10,000 in flight', answered, '≥', count)],
+  };
+}
+
+/** From `up` until every server is ready, beside the children alone and the best peer as it was measured. */
+async function start() {
+  const peer = { 1: 550, 10: 780, 50: 2_000 };
+  const rows = [];
+  const figures = [];
+  for (const servers of [1, 10, 50]) {
+    const bare = await startBare(servers);
+    const troupe = await startTroupe({ servers });
+    await troupe.untilReady();
+    const took = performance.now() - troupe.startedAt;
+    await troupe.end();
+    rows.push([servers, round(bare), round(took), round(took / bare, 2), peer[servers]]);
+    figures.push(figure(`${servers} servers ready`, took, '≤', peer[servers], 'ms'));
+  }
+  return {
+    title: 'Start: from `up` until `status` shows every server ready',
+    head: ['servers', 'children alone ms', 'troupe ms', 'ratio', 'best peer ms'],
+    rows,
+    figures,
+  };
+}
+
+async function idle() {
+  const troupe = await startTroupe({ servers: 10 });
+  const { daemon } = await troupe.untilReady();
+  await wait(5_000);
+  const bytes = anonymousOf(daemon.pid);
+  await troupe.end();
+  return {
+    title: 'Idle: anonymous memory of the daemon with 10 servers, 5 s after the start',
+    head: ['MB'],
+    rows: [[round(bytes / MB, 1)]],
+    figures: [figure('idle memory with 10 servers', bytes / MB, '≤', 60, 'MB')],
+  };
+}
+
+/** A child killed under load: from the kill until a call is answered again, beside what the child needs to start. */
+async function restart() {
+  const own = [];
+  for (let round = 0; round < 5; round += 1) own.push(await startBare(1));
+  const troupe = await startTroupe({ servers: 1 });
+  await troupe.untilReady();
+  const loader = await startLoader(await troupe.url());
+  const rows = [];
+  for (let round = 1; round <= 3; round += 1) {
+    const watching = loader.ask({ job: 'watch', subject: ECHO.troupe, body: BODY, c: 16, ms: 3_000 });
+    await wait(1_000);
+    const { servers } = await troupe.status();
+    process.kill(servers[0].pid, 'SIGKILL');
+    const killedAt = Number(process.hrtime.bigint()) / 1e6;
+    const { gap, errors, strays } = await watching;
+    rows.push([round, gap.to - killedAt, errors, strays]);
+  }
+  await loader.end();
+  await troupe.end();
+  const added = median(rows.map(([, back]) => back)) - median(own);
+  return {
+    title: `A child killed under load (its own start: ${Math.round(median(own))} ms)`,
+    head: ['round', 'answers again after ms', 'calls failed', 'second answers'],
+    rows: rows.map(([number, back, ...more]) => [number, round(back), ...more]),
+    figures: [figure('answers again, beyond its own start', added, '≤', 200, 'ms')],
+  };
+}
+
+/** The bridge and troupe on one bus, troupe's own, each with one child. */
+async function pair(subjects) {
+  const troupe = await startTroupe({ servers: 1 });
+  const { daemon, child, nats } = pidsOf(await troupe.untilReady());
+  const bridge = await startBridge(await troupe.url());
+  const loader = await startLoader(await troupe.url());
+  const ends = [loader.end, bridge.end, troupe.end];
+  return {
+    variants: [
+      { name: 'bridge', loader, subject: subjects.bridge, pids: { daemon: bridge.pid, child: bridge.childPid, nats } },
+      { name: 'troupe', loader, subject: subjects.troupe, pids: { daemon, child, nats } },
+    ],
+    end: async () => {
+      for (const end of ends) await end();
+    },
+  };
+}
+
+const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });
+
+const cells = ({ rate, p50, p99, cpu, foreign }) => [
+  Math.round(rate).toLocaleString('en'),
+  round(p50, 2),
+  round(p99, 2),
+  ...['daemon', 'child', 'nats', 'loader'].map((name) => round(cpu[name], 1)),
+  `${round(foreign * 100)} %`,
+];
+
+function figure(name, measured, relation, wanted, unit = '') {
+  const isMet = relation === '≥' ? measured >= wanted : measured <= wanted;
+  const digits = wanted < 10 ? 2 : 0;
+  return {
+    name,
+    measured: `${round(measured, digits)} ${unit}`.trim(),
+    wanted: `${relation} ${wanted} ${unit}`.trim(),
+    isMet,
+  };
+}
+
+const round = (value, digits = 0) => value.toFixed(digits);
