@@ -74,6 +74,10 @@ export class TroupeError extends Error {
     this.name = 'TroupeError';
     this.code = code;
   }
+  /** Machines keep why they failed as a text, and a person reads it: the sentence alone. */
+  override toString(): string {
+    return this.message;
+  }
 }
 
 export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));

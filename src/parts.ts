@@ -106,8 +106,8 @@ export function createParts(options: PartsOptions) {
     openServers(): void {
       const { store, events } = { store: the('store'), events: the('events') };
       const catalog = createCatalog(store);
-      const lists = createLists(catalog, ({ server }, kind) => {
-        events.listChanged(server, kind === 'templates' ? 'resources' : kind, catalog.get(server, kind).entries.length);
+      const lists = createLists(catalog, (member, kind) => {
+        events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
       });
       const upkeep = createUpkeep(lists, events);
       const cast = createCast({
@@ -115,8 +115,9 @@ export function createParts(options: PartsOptions) {
         record: createRecorder(store, name, log.mask),
         onOpen: upkeep.opened,
         onNotice: upkeep.said,
+        onRetuned: upkeep.retuned,
         onState(member) {
-          events.state(member.server, { state: member.state, why: member.why, pid: member.pid });
+          events.state(member, { state: member.state, why: member.why, pid: member.pid });
           say.changed(member);
           for (const watcher of watchers) watcher(member.name);
         },

@@ -38,8 +38,8 @@ export function statusOf({ bus, store, cast, catalog, plugins, daemon }: StatusW
 }
 
 export function serverStatus(member: Member, catalog: Catalog) {
-  const { name, server, state, since, pid, restarts, lane, lastError, facts, calls, errors } = member;
-  const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get(server, kind).entries.length;
+  const { name, state, since, pid, restarts, lane, lastError, facts, calls, errors } = member;
+  const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get(name, kind).entries.length;
   return {
     ...{ name, state, since, pid: pid ?? null, restarts, inFlight: lane.inFlight, queued: lane.queued },
     lastError: lastError || null,

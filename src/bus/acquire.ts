@@ -113,7 +113,9 @@ async function fromDebian({ env, onProgress }: Fetching, directory: string): Pro
   await mkdir(join(directory, 'state/lists/partial'), { recursive: true });
   const apt = (command: string[], more: string[] = []) => {
     const options = [...settings, ...more].flatMap((setting) => ['-o', setting]);
-    return execa('apt-get', ['-q', ...options, ...command], { cwd: directory, ...quietly(env) });
+    return execa('apt-get', ['-q', ...options, ...command], { cwd: directory, ...quietly(env) }).catch((cause) => {
+      throw new Error(cause.code === 'ENOENT' ? 'there is no apt-get here' : `apt-get ${command[0]} failed`, { cause });
+    });
   };
   try {
     await apt(['download', 'nats-server']);

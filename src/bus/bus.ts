@@ -3,7 +3,7 @@
 
 import type { ConnectionOptions, NatsConnection } from 'nats';
 import type { Logger } from 'pino';
-import { createActor, fromCallback, fromPromise, waitFor } from 'xstate';
+import { createActor, fromCallback, fromPromise, type SnapshotFrom, waitFor } from 'xstate';
 import { type BrokerEvent, brokerMachine, type Located, type ToProcess } from '../../machines/broker.ts';
 import { busMachine } from '../../machines/bus.ts';
 import type { Config } from '../config/schema.ts';
@@ -97,11 +97,12 @@ export function createBus(options: BusOptions) {
       connection.start();
       broker.start();
       broker.send({ type: 'start' });
-      const isHopeless = () => broker.getSnapshot().matches('missing');
-      const online = waitFor(connection, (state) => state.matches({ linked: 'online' }), { timeout: FIRST_MS });
-      const hopeless = waitFor(broker, isHopeless, { timeout: FIRST_MS });
-      await Promise.race([online, hopeless]).catch(() => logger.warn('the bus is not there yet; going on without it'));
-      void Promise.allSettled([online, hopeless]);
+      const isTried = (state: SnapshotFrom<typeof busMachine>) =>
+        state.matches({ linked: 'online' }) || state.matches('parted');
+      const tried = waitFor(connection, isTried, { timeout: FIRST_MS });
+      const hopeless = waitFor(broker, (state) => state.matches('missing'), { timeout: FIRST_MS });
+      await Promise.race([tried, hopeless]).catch(() => logger.warn('the bus is not there yet; going on without it'));
+      void Promise.allSettled([tried, hopeless]);
     },
     async leave(): Promise<void> {
       connection.send({ type: 'close' });
@@ -117,7 +118,8 @@ export function createBus(options: BusOptions) {
       const leaf = leafOf(connection.getSnapshot().value);
       const why = connection.getSnapshot().context.why || broker.getSnapshot().context.why;
       return {
-        state: STATES[leaf] ?? 'offline',
+        // Trying again after a failure is still being offline.
+        state: leaf === 'connecting' && why ? 'offline' : (STATES[leaf] ?? 'offline'),
         url: chosen ? chosen.servers.join(',') : (managed?.url ?? ''),
         managed: chosen === undefined,
         ...(managed && { pid: managed.pid }),

@@ -18,7 +18,6 @@ export type BusWorld = {
 
 const RECONNECT: ConnectionOptions = {
   maxReconnectAttempts: -1,
-  waitOnFirstConnect: true,
   reconnectTimeWait: 200,
   reconnectJitter: 100,
   pingInterval: 20_000,
@@ -39,7 +38,9 @@ export function busConnection(world: BusWorld) {
         world.onConnection(nc);
         tell({ type: 'connection.up' });
       },
-      (error) => tell({ type: 'connection.closed', why: sentence(error) }),
+      // The client would go on trying in silence; the machine tries again too, and people see why it has to.
+      (error) =>
+        tell({ type: 'connection.closed', why: `NATS at ${input.url} cannot be reached (${sentence(error)})` }),
     );
 
     async function watch(connection: NatsConnection): Promise<void> {

@@ -3,9 +3,11 @@
 
 import type { NatsConnection } from 'nats';
 import { natsPublisher, type Outbox } from './outbox.ts';
-import type { ChangedKind, Subjects } from './subjects.ts';
+import type { ListKind, Subjects } from './subjects.ts';
 
 export type Events = ReturnType<typeof createEvents>;
+/** A server's process, and the principal it serves; `_` is whoever may use the bare tree. */
+export type Whose = { readonly server: string; readonly principal: string };
 
 export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why: unknown) => void) {
   let nc: NatsConnection | undefined;
@@ -27,12 +29,17 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       outbox.online(natsPublisher(connection));
     },
     send,
-    state: (server: string, value: { state: string; why: string; pid: number | undefined }) =>
-      must(subjects.state(server, value.state), { server, ...value, at: Date.now() }),
-    listChanged: (server: string, kind: ChangedKind, count: number) =>
-      must(subjects.listChanged(server, kind), { server, kind, count, at: Date.now() }),
-    log: (server: string, level: string, params: Buffer) => send(subjects.log(server, level), params),
-    updated: (server: string, uri: string, params: Buffer) => send(subjects.resourceUpdated(server, uri), params),
+    state: ({ server, principal }: Whose, value: { state: string; why: string; pid: number | undefined }) =>
+      must(subjects.state(server, value.state, principal), { server, ...value, at: Date.now() }),
+    /** Templates are resources too: MCP has one notification for both, and so have we. */
+    listChanged: ({ server, principal }: Whose, kind: ListKind, count: number) => {
+      const subject = subjects.listChanged(server, kind === 'templates' ? 'resources' : kind, principal);
+      must(subject, { server, kind, count, at: Date.now() });
+    },
+    log: ({ server, principal }: Whose, level: string, params: Buffer) =>
+      send(subjects.log(server, level, principal), params),
+    updated: ({ server, principal }: Whose, uri: string, params: Buffer) =>
+      send(subjects.resourceUpdated(server, uri, principal), params),
     progress: (requestId: string, caller: string, value: object) =>
       send(subjects.progress(requestId, caller), Buffer.from(JSON.stringify(value))),
     heartbeat: (daemon: string, value: object) => send(subjects.heartbeat(daemon), Buffer.from(JSON.stringify(value))),

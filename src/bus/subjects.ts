@@ -29,7 +29,9 @@ export function subjects(root: string) {
     const { caller = ANYONE } = address;
     return caller === ANYONE ? root : `${root}.as.${encodeToken(caller)}`;
   };
-  const event = (server: string, rest: string): string => `${root}.ev.${encodeToken(server)}.${rest}`;
+  /** What one caller's own process says is told where only that caller may listen. */
+  const event = (server: string, rest: string, caller?: string): string =>
+    `${at(caller === undefined ? {} : { caller })}.ev.${encodeToken(server)}.${rest}`;
   const of =
     (verb: Verb) =>
     (server: string, address?: Address): string =>
@@ -46,11 +48,11 @@ export function subjects(root: string) {
     unsubscribe: of('unsubscribe'),
     cancel: (requestId: string, to?: Address) => `${at(to)}.cancel.${requestId}`,
 
-    listChanged: (server: string, kind: ChangedKind) => event(server, `${kind}.list_changed`),
-    resourceUpdated: (server: string, uri: string) => event(server, `resources.updated.${uriHash(uri)}`),
-    log: (server: string, level: string) => event(server, `log.${encodeToken(level)}`),
-    state: (server: string, state: string) => event(server, `state.${encodeToken(state)}`),
-    /** A named caller's progress is published where only that caller may listen. */
+    listChanged: (server: string, kind: ChangedKind, caller?: string) => event(server, `${kind}.list_changed`, caller),
+    resourceUpdated: (server: string, uri: string, caller?: string) =>
+      event(server, `resources.updated.${uriHash(uri)}`, caller),
+    log: (server: string, level: string, caller?: string) => event(server, `log.${encodeToken(level)}`, caller),
+    state: (server: string, state: string, caller?: string) => event(server, `state.${encodeToken(state)}`, caller),
     progress: (requestId: string, caller?: string) =>
       `${at(caller === undefined ? {} : { caller })}.ev.progress.${requestId}`,
     heartbeat: (daemon: string) => `${root}.hb.${encodeToken(daemon)}`,
@@ -83,7 +85,8 @@ function trees(root: string, daemon: string, verb: Verb, rest: string): Pattern[
   return [
     { tree: 'bare', verb, subject: `${root}.${verb}.${rest}`, queue: QUEUE },
     { tree: 'as', verb, subject: `${root}.as.*.${verb}.${rest}`, queue: QUEUE },
-    { tree: 'node', verb, subject: `${root}.node.${encodeToken(daemon)}.${verb}.${rest}` },
+    // Daemons of one machine have one name, and a call must not run on each of them.
+    { tree: 'node', verb, subject: `${root}.node.${encodeToken(daemon)}.${verb}.${rest}`, queue: QUEUE },
   ];
 }
 

@@ -25,7 +25,8 @@ export function difference(before: Config, after: Config): Difference {
   return result;
 }
 
-/** Everything that is fixed when the process is launched. */
+/** Everything that is fixed when the process is launched, for it or for the actor that watches over it. */
 function launchOf({ command, args, env, cwd, settings }: ServerConfig) {
-  return [command, args, env, cwd, settings.env, settings.maxFrameBytes, settings.enabled];
+  const { maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs } = settings;
+  return [command, args, env, cwd, settings.env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs];
 }

@@ -109,16 +109,17 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
       service.count(request.verb, startedAt);
       send(msg, { ok: true, result, isError: false });
     };
-    if (request.verb === 'list') return answer(list(service.name, request.tail, body));
+    if (request.verb === 'list') return answer(list(request, body));
     if (request.verb === 'subscribe' || request.verb === 'unsubscribe')
       return void listen(request, msg, uriOf(body)).then(answer).catch(refuse);
     begin(service, request, msg, body, startedAt);
   }
 
-  function list(server: string, kind: string, body: Buffer): Buffer {
+  function list({ server, caller, tail: kind }: Request, body: Buffer): Buffer {
     if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
-    const listing = catalog.get(server, kind);
-    const member = cast.member(server);
+    const member = cast.knownFor(server, caller);
+    const own = catalog.get(member?.name ?? server, kind);
+    const listing = own.hash ? own : catalog.get(server, kind);
     mustOffer(member, KINDS[kind].method);
     if (!listing.hash && member?.state !== 'ready')
       throw new TroupeError(
@@ -136,7 +137,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     const holder = `${caller} ${msg.headers?.get('Troupe-Subscriber') ?? ''}`;
     if (verb === 'subscribe') await member.subscriptions.add(uri, holder);
     else await member.subscriptions.remove(uri, holder);
-    const subject = subjects.resourceUpdated(server, uri);
+    const subject = subjects.resourceUpdated(server, uri, member.principal);
     return Buffer.from(JSON.stringify(verb === 'subscribe' ? { subject, leaseMs: LEASE_MS } : { subject }));
   }
 

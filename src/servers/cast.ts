@@ -7,18 +7,18 @@ import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Launch, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
 import type { Call } from '../calls/call.ts';
+import { createCancellable } from '../calls/cancellable.ts';
 import { createLane } from '../calls/lane.ts';
 import type { Recorder } from '../calls/record.ts';
-import type { InFlight } from '../calls/request.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { sentence, TroupeError } from '../failures.ts';
 import { type ConnectionWorld, stdioConnection } from './connection.ts';
-import { instanceName, ownInstance } from './instances.ts';
+import { instanceName, MAX_INSTANCES, ownInstance, principalOf } from './instances.ts';
 import type { Member } from './member.ts';
 import { refusal } from './policy.ts';
-import { gateOf, type ServerSnapshot, specOf, stateOf } from './states.ts';
+import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
 import { createSubscriptions } from './subscriptions.ts';
 
 export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
@@ -27,6 +27,8 @@ export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly driver: 'table' | 'actor';
   readonly record: Recorder;
   readonly onState: (member: Member) => void;
+  /** It has new settings and keeps its process. */
+  readonly onRetuned: (member: Member) => void;
   readonly onCrash: (why: string) => void;
 };
 
@@ -38,7 +40,8 @@ const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
 export function createCast(options: CastOptions) {
   const { catalog, logger, driver, record, onState, onCrash } = options;
   const members = new Map<string, Member>();
-  const cancellable = new Map<string, { member: Member; request: InFlight }>();
+  const isLatest = latestOnly();
+  const cancellable = createCancellable();
 
   const connection = stdioConnection({ ...options, memberOf: (name) => members.get(name) as Member });
   const server = contained(serverMachine.provide({ actors: { connection } }));
@@ -47,8 +50,9 @@ export function createCast(options: CastOptions) {
 
   function inspect(event: InspectionEvent): void {
     if (event.type !== '@xstate.snapshot' || event.actorRef === fleet) return;
-    const member = members.get((event.actorRef as AnyActorRef).id);
-    if (member && 'value' in event.snapshot) show(member, event.snapshot as ServerSnapshot);
+    const actor = event.actorRef as AnyActorRef;
+    const member = members.get(actor.id);
+    if (member && 'value' in event.snapshot && isLatest(actor)) show(member, event.snapshot as ServerSnapshot);
   }
 
   function show(member: Member, snapshot: ServerSnapshot): void {
@@ -62,7 +66,7 @@ export function createCast(options: CastOptions) {
     Object.assign(member, { why, restarts });
     if (member.state === state) return;
     Object.assign(member, { state, since: Date.now() });
-    if (state !== 'ready') catalog.expire(member.server);
+    if (state !== 'ready') catalog.expire(member.name);
     member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
     onState(member);
   }
@@ -92,7 +96,7 @@ export function createCast(options: CastOptions) {
       refusalOf: (call) => refusal(member, catalog, call),
       onSettled: (request, outcome) => {
         const { call } = request;
-        if (call.isCancellable) cancellable.delete(keyOf(call.principal, call.requestId));
+        if (call.isCancellable) cancellable.remove(call);
         call.settle(outcome);
         if (call.door === 'troupe') return;
         member.calls++;
@@ -106,7 +110,8 @@ export function createCast(options: CastOptions) {
       onCrash: (error) => log.error(`request actor: ${sentence(error)}`),
     });
     const member: Member = {
-      ...{ name, server: config.name, config, lane, logger: log, subscriptions: createSubscriptions() },
+      ...{ name, server: config.name, principal: principalOf(name), config, lane, logger: log },
+      subscriptions: createSubscriptions(),
       ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
       ...{ facts: undefined, pid: undefined, probe: undefined },
     };
@@ -122,15 +127,38 @@ export function createCast(options: CastOptions) {
     return member;
   }
 
+  function retune(member: Member): void {
+    member.lane.retune(member.config.settings);
+    catalog.expire(member.name); // which tools are shown may be one of the settings
+    options.onRetuned(member);
+  }
+
   const tell = (name: string, command: Told) => fleet.send({ type: 'server.told', name, command });
   const instancesOf = (name: string) => [...members.values()].filter((member) => member.server === name);
 
   /** The process that serves this principal's calls: the owner's, or one of its own where sharing is narrower. */
   function memberFor(name: string, principal: string): Member | undefined {
     const owner = members.get(name);
-    if (!owner || !ownInstance(owner.config, principal)) return owner;
+    const config = owner && ownInstance(owner.config, principal);
+    if (!config) return owner;
     const own = instanceName(name, principal);
-    return members.get(own) ?? launch(own, ownInstance(owner.config, principal) as ServerConfig);
+    return members.get(own) ?? launch(makeRoom(name, own), config);
+  }
+
+  /** Whoever may name any principal must not be able to start any number of processes. */
+  function makeRoom(name: string, own: string): string {
+    const instances = instancesOf(name);
+    if (instances.length <= MAX_INSTANCES) return own;
+    const idle = instances.find((member) => member.name !== name && member.state === 'asleep');
+    if (!idle) throw new TroupeError('busy', `server ${name} already serves ${MAX_INSTANCES} principals; try later`);
+    fleet.send({ type: 'server.removed', name: idle.name });
+    return own;
+  }
+
+  /** The same, but nobody is started for it. */
+  function knownFor(name: string, principal: string): Member | undefined {
+    const owner = members.get(name);
+    return (owner && ownInstance(owner.config, principal) && members.get(instanceName(name, principal))) ?? owner;
   }
 
   return {
@@ -138,33 +166,29 @@ export function createCast(options: CastOptions) {
     members: () => [...members.values()],
     member: (name: string) => members.get(name),
     memberFor,
+    knownFor,
     tell,
     /** Takes a call for a server that exists; the call is answered exactly once. */
     submit(call: Call): boolean {
       const member = memberFor(call.server, call.principal);
       if (!member) return false;
       const request = member.lane.submit(call);
-      if (request && call.isCancellable) cancellable.set(keyOf(call.principal, call.requestId), { member, request });
+      if (request && call.isCancellable) cancellable.add(member.lane, request);
       return true;
     },
-    /** False when that principal has no such call in flight. */
-    cancel(principal: string, requestId: string, why: string): boolean {
-      const found = cancellable.get(keyOf(principal, requestId));
-      found?.member.lane.cancel(found.request, why);
-      return found !== undefined;
-    },
-    isInFlight: (principal: string, requestId: string) => cancellable.has(keyOf(principal, requestId)),
+    cancel: cancellable.cancel,
+    isInFlight: cancellable.has,
     launch: (config: ServerConfig) => launch(config.name, config),
     apply({ added, removed, relaunched, retuned }: Difference): void {
-      for (const name of removed)
-        for (const member of instancesOf(name)) fleet.send({ type: 'server.removed', name: member.name });
-      for (const name of removed) catalog.forget(name);
+      for (const { name } of removed.flatMap(instancesOf)) {
+        fleet.send({ type: 'server.removed', name });
+        catalog.forget(name);
+      }
       for (const config of added) launch(config.name, config);
       for (const config of relaunched)
         for (const member of instancesOf(config.name)) launch(member.name, fitting(member, config));
       for (const config of retuned)
-        for (const member of instancesOf(config.name))
-          enlist(member.name, fitting(member, config)).lane.retune(config.settings);
+        for (const member of instancesOf(config.name)) retune(enlist(member.name, fitting(member, config)));
     },
     stop: () => fleet.send({ type: 'stop' }),
     get isStopped() {
@@ -176,5 +200,3 @@ export function createCast(options: CastOptions) {
 /** A further principal's instance keeps its own patience before it sleeps. */
 const fitting = ({ name }: Member, config: ServerConfig): ServerConfig =>
   name === config.name ? config : (ownInstance(config, name) ?? config);
-
-const keyOf = (principal: string, requestId: string) => `${principal} ${requestId}`;

@@ -5,8 +5,13 @@ import type { ServerConfig } from '../config/schema.ts';
 
 const OWNER = '_';
 const IDLE_STOP_MS = 600_000;
+export const MAX_INSTANCES = 32;
 
 export const instanceName = (server: string, principal: string): string => `${server}@${principal}`;
+
+/** Whose instance it is. A server's own name has no `@`. */
+export const principalOf = (instance: string): string =>
+  instance.includes('@') ? instance.slice(instance.indexOf('@') + 1) : OWNER;
 
 /** The configuration of a principal's own instance, or undefined when it shares the owner's. */
 export function ownInstance(config: ServerConfig, principal: string): ServerConfig | undefined {

@@ -22,12 +22,12 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
   async function read(member: Member, kind: Kind): Promise<void> {
     const ask = asks.get(member);
     if (!ask || !member.facts) return;
-    if (!mayAsk(member.facts, KINDS[kind].method)) return void catalog.set(member.server, kind, []);
+    if (!mayAsk(member.facts, KINDS[kind].method)) return void catalog.set(member.name, kind, []);
     try {
       const { entries, complaint } = await fetchList(ask, kind);
       if (complaint) member.logger.warn(`the list of ${kind} is cut short: ${complaint}`);
       const shown = kind === 'tools' ? entries.filter(({ name }) => isAllowed(member, name)) : entries;
-      if (catalog.set(member.server, kind, shown)) onChange(member, kind);
+      if (catalog.set(member.name, kind, shown)) onChange(member, kind);
     } catch (error) {
       member.logger.warn(`the list of ${kind} could not be read: ${sentence(error)}`);
     }

@@ -13,6 +13,8 @@ export type Member = {
   readonly name: string;
   /** The server's name in the configuration: another principal's instance has a name of its own. */
   readonly server: string;
+  /** Whose process it is: `_` for the owner's, which everybody shares who has none of their own. */
+  readonly principal: string;
   config: ServerConfig;
   readonly lane: Lane;
   readonly logger: Logger;

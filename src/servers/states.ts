@@ -1,6 +1,6 @@
 // From the server's machine to what people and lanes see of it.
 
-import type { SnapshotFrom } from 'xstate';
+import type { AnyActorRef, SnapshotFrom } from 'xstate';
 import type { ServerSpec, serverMachine } from '../../machines/server.ts';
 import type { Gate } from '../calls/outcomes.ts';
 import type { ServerSettings } from '../config/schema.ts';
@@ -41,4 +41,15 @@ export function gateOf(snapshot: ServerSnapshot): Gate {
     case 'failed':
       return { mode: 'refuse', state, why };
   }
+}
+
+/** The last word of an actor that was replaced comes after the first of its successor, who bears the same name. */
+export function latestOnly(): (actor: AnyActorRef) => boolean {
+  const latest = new Map<string, AnyActorRef>();
+  const seen = new WeakSet<AnyActorRef>();
+  return (actor) => {
+    if (!seen.has(actor)) latest.set(actor.id, actor);
+    seen.add(actor);
+    return latest.get(actor.id) === actor;
+  };
 }

@@ -12,23 +12,41 @@ import type { Said } from './notices.ts';
 
 /** Where news of servers goes. */
 export type News = {
-  log(server: string, level: string, params: Buffer): void;
-  updated(server: string, uri: string, params: Buffer): void;
+  log(member: Member, level: string, params: Buffer): void;
+  updated(member: Member, uri: string, params: Buffer): void;
 };
 
 const LOGS_PER_SECOND = 200;
 
 export function createUpkeep(lists: Lists, news: News) {
   const paces = new WeakMap<Member, ReturnType<typeof allowance>>();
+  const asks = new WeakMap<Member, Ask>();
+
+  const attempt = ({ logger }: Member, work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
+
+  function setLevel(member: Member, ask: Ask): void {
+    if (!member.facts || !mayAsk(member.facts, 'logging/setLevel')) return;
+    void attempt(member, ask('logging/setLevel', { level: member.config.settings.logLevel }));
+  }
 
   async function opened(member: Member, ask: Ask): Promise<void> {
-    const { facts, config, logger, subscriptions } = member;
-    const attempt = (work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
-    if (facts && mayAsk(facts, 'logging/setLevel'))
-      void attempt(ask('logging/setLevel', { level: config.settings.logLevel }));
+    const { facts, subscriptions } = member;
+    asks.set(member, ask);
+    setLevel(member, ask);
     if (facts && mayAsk(facts, 'resources/subscribe'))
-      void attempt(subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))));
+      void attempt(
+        member,
+        subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
+      );
     await lists.opened(member, ask);
+  }
+
+  /** Its level and the tools it may show are settings; one that sleeps learns of them when it wakes. */
+  function retuned(member: Member): void {
+    const ask = asks.get(member);
+    if (!ask || member.state !== 'ready') return;
+    setLevel(member, ask);
+    lists.changed(member, 'tools');
   }
 
   function said(member: Member, notice: Said): void {
@@ -36,7 +54,7 @@ export function createUpkeep(lists: Lists, news: News) {
       case 'listChanged':
         return lists.changed(member, notice.kind);
       case 'updated':
-        return news.updated(member.server, notice.uri, notice.params);
+        return news.updated(member, notice.uri, notice.params);
       case 'log':
         return logged(member, notice.level, notice.params);
       case 'nothing':
@@ -51,10 +69,10 @@ export function createUpkeep(lists: Lists, news: News) {
     if (!pace.take()) return;
     const missing = pace.forget();
     writeLog(member.logger, level, params, missing);
-    news.log(member.server, level, params);
+    news.log(member, level, params);
   }
 
-  return { opened: (member: Member, ask: Ask) => void opened(member, ask), said };
+  return { opened: (member: Member, ask: Ask) => void opened(member, ask), retuned, said };
 }
 
 const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {
