@@ -15,11 +15,10 @@ import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../failures.ts';
 import { type ConnectionWorld, stdioConnection } from './connection.ts';
-import { instanceName, MAX_INSTANCES, ownInstance, principalOf } from './instances.ts';
-import type { Member } from './member.ts';
+import { instanceName, MAX_INSTANCES, ownInstance } from './instances.ts';
+import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
-import { createSubscriptions } from './subscriptions.ts';
 
 export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly catalog: Catalog;
@@ -109,12 +108,7 @@ export function createCast(options: CastOptions) {
       },
       onCrash: (error) => log.error(`request actor: ${sentence(error)}`),
     });
-    const member: Member = {
-      ...{ name, server: config.name, principal: principalOf(name), config, lane, logger: log },
-      subscriptions: createSubscriptions(),
-      ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
-      ...{ facts: undefined, pid: undefined, probe: undefined },
-    };
+    const member = newMember(name, config, lane, log);
     members.set(name, member);
     return member;
   }

@@ -5,7 +5,8 @@ import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import type { Facts } from './facts.ts';
-import type { Subscriptions } from './subscriptions.ts';
+import { principalOf } from './instances.ts';
+import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export type ServerState = 'stopped' | 'opening' | 'ready' | 'draining' | 'closing' | 'waiting' | 'failed' | 'asleep';
 
@@ -31,3 +32,10 @@ export type Member = {
   /** Asks the server whether it still answers; a connection provides it while there is one. */
   probe: (() => void) | undefined;
 };
+
+export const newMember = (name: string, config: ServerConfig, lane: Lane, logger: Logger): Member => ({
+  ...{ name, server: config.name, principal: principalOf(name), config, lane, logger },
+  subscriptions: createSubscriptions(),
+  ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
+  ...{ facts: undefined, pid: undefined, probe: undefined },
+});
