@@ -19,11 +19,13 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 /** So many loose pieces of a line are joined: a line that drips in byte by byte must not cost a Buffer for each byte. */
 const MAX_PIECES = 256;
+const SMALL_BYTES = 4_096;
 
 export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSplitter {
   let joined: Buffer[] = [];
   let pieces: Buffer[] = [];
   let pending = 0;
+  let settled = 0;
   let isTooLong = false;
 
   function push(chunk: Buffer): void {
@@ -49,7 +51,9 @@ export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSp
     pending += piece.length;
     pieces.push(piece);
     if (pieces.length < MAX_PIECES) return;
-    joined.push(Buffer.concat(pieces));
+    if (pending - settled < MAX_PIECES * SMALL_BYTES) joined.push(Buffer.concat(pieces));
+    else for (const each of pieces) joined.push(each); // they are few for their size: a copy would only double them
+    settled = pending;
     pieces = [];
   }
 
@@ -69,6 +73,7 @@ export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSp
     joined = [];
     pieces = [];
     pending = 0;
+    settled = 0;
   }
 
   return {
