@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
 import { connect, headers, type Msg, type NatsConnection } from 'nats';
+import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
 import { natsBinary } from './nats.ts';
 import { scratch } from './scratch.ts';
@@ -67,7 +68,7 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
   };
   const cli = (...args: string[]) =>
     execa(process.execPath, [MAIN, ...args], { env: environment, extendEnv: false, reject: false, timeout: 60_000 });
-  const status = async () => JSON.parse((await cli('status', '--json')).stdout) as Status;
+  const status = () => askControl<Status>(join(state, 'control.sock'), 'status');
   const server = async (name: string) => {
     const found = (await status()).servers.find((each) => each.name === name);
     if (!found) throw new Error(`no server ${name}`);
@@ -75,7 +76,7 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
   };
 
   let process_: ResultPromise | undefined;
-  let nc: NatsConnection | undefined;
+  let nc: Promise<NatsConnection> | undefined;
 
   async function start(): Promise<void> {
     const child = execa(process.execPath, [MAIN, 'up'], {
@@ -97,6 +98,12 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       await eventually(async () => (await status()).servers.every((each) => each.state !== 'opening'), 30_000);
   }
 
+  async function enter(): Promise<NatsConnection> {
+    const { NATS_URL } = await askControl<{ NATS_URL: string }>(join(state, 'control.sock'), 'env');
+    const url = new URL(NATS_URL);
+    return connect({ servers: url.host, token: url.username, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  }
+
   await start();
 
   return {
@@ -106,14 +113,14 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
     },
     /** Resolves when the named server is in that state. */
     async until(name: string, wanted: string, timeoutMs = 15_000): Promise<ServerStatus> {
-      await eventually(async () => (await server(name)).state === wanted, timeoutMs);
-      return server(name);
+      return eventually(async () => {
+        const found = await server(name);
+        if (found.state !== wanted) throw new Error(`${name} is ${found.state}, not ${wanted}`);
+        return found;
+      }, timeoutMs);
     },
     async nats(): Promise<NatsConnection> {
-      if (nc && !nc.isClosed()) return nc;
-      const { NATS_URL } = JSON.parse((await cli('env', '--json')).stdout);
-      const url = new URL(NATS_URL);
-      nc = await connect({ servers: url.host, token: url.username, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+      if (!nc || (await nc).isClosed()) nc = enter();
       return nc;
     },
     /** One plain request over NATS. */
@@ -142,7 +149,7 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
     },
     log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
     async [Symbol.asyncDispose]() {
-      await nc?.close();
+      await (await nc)?.close();
       await cli('down');
       process_?.kill('SIGKILL');
       await process_;

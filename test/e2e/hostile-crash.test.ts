@@ -1,0 +1,139 @@
+// Servers that die, lie or will not leave. Each time: what the caller is told, what state is shown, that nothing is left
+// running, and that the calls of a healthy neighbour in the same daemon all go on.
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Daemon, daemon, fixture, isAlive } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { whileNeighbourWorks } from '../support/neighbour.ts';
+
+const QUICK = { enabled: false, stdinMs: 200, termMs: 300 };
+const LOOP = { intensity: 2, periodMs: 60_000, backoffMs: [50] };
+const SLOW_RESTART = { intensity: 5, periodMs: 60_000, backoffMs: [700] };
+let d: Daemon;
+
+beforeAll(async () => {
+  d = await daemon({
+    servers: {
+      echo: fixture('echo'),
+      unborn: fixture('dies-at-start', { ...QUICK, restart: LOOP }),
+      mortal: fixture('dies-in-call', { ...QUICK, restart: SLOW_RESTART }),
+      suicidal: fixture('dies-in-call', { ...QUICK, restart: LOOP }),
+      liar: fixture('lies-version', { ...QUICK, restart: LOOP }),
+      stubborn: fixture('ignores-sigterm', QUICK),
+      parent: fixture('forks', QUICK),
+      missing: { command: 'no-such-command-anywhere', 'x-troupe': { ...QUICK, restart: LOOP } },
+    },
+  });
+});
+afterAll(() => d[Symbol.asyncDispose]());
+
+const during = <Value>(work: () => Promise<Value>) => whileNeighbourWorks(d, work);
+const start = (name: string) => d.cli('start', name);
+const refusedBy = (server: string, state: string) => ({
+  code: 503,
+  data: { code: -32010, data: { troupe: { code: 'unavailable', delivery: 'not sent', server, state } } },
+});
+
+test('a server that dies at start is tried a few times, then shown as failed with its last words', async () => {
+  await during(async () => {
+    await start('unborn');
+    const { restarts, lastError, pid } = await d.until('unborn', 'failed');
+    expect({ restarts, pid }).toEqual({ restarts: 2, pid: null });
+    expect(lastError).toBe('exited with code 3; its last words: cannot find my database');
+    const reply = await d.request('troupe.call.unborn.echo', { message: 'hi' });
+    expect(reply).toMatchObject(refusedBy('unborn', 'failed'));
+    expect(reply.error).toContain('cannot find my database; troupe start unborn');
+  });
+});
+
+test('a server that dies in a call leaves its outcome unknown, and is back for the next one', async () => {
+  await during(async () => {
+    await start('mortal');
+    const { pid } = await d.until('mortal', 'ready');
+    const reply = await d.request('troupe.call.mortal.die', {});
+    expect(reply).toMatchObject({
+      code: 502,
+      data: { code: -32011, data: { troupe: { code: 'lost', delivery: 'outcome unknown', server: 'mortal' } } },
+    });
+    expect(reply.error).toBe(
+      'server mortal went away: exited with code 1; the request was sent and its outcome is unknown',
+    );
+    const meanwhile = await d.request('troupe.call.mortal.echo', { message: 'hi' });
+    expect(meanwhile).toMatchObject(refusedBy('mortal', 'waiting'));
+    expect(meanwhile.error).toContain('it is restarting, try again');
+    const back = await d.until('mortal', 'ready');
+    expect(back.restarts).toBe(1);
+    expect(back.pid).not.toBe(pid);
+    expect((await d.request('troupe.call.mortal.echo', { message: 'again' })).data.content[0].text).toBe('again');
+  });
+});
+
+test('a server that dies in every call ends as failed, and start gives it a fresh life', async () => {
+  await during(async () => {
+    await start('suicidal');
+    for (let death = 1; death <= 3; death++) {
+      await d.until('suicidal', 'ready');
+      expect((await d.request('troupe.call.suicidal.die', { code: 7 })).code).toBe(502);
+    }
+    const { lastError } = await d.until('suicidal', 'failed');
+    expect(lastError).toBe('exited with code 7');
+    expect(await d.request('troupe.call.suicidal.echo')).toMatchObject(refusedBy('suicidal', 'failed'));
+    await start('suicidal');
+    expect((await d.request('troupe.call.suicidal.echo', { message: 'new' })).data.content[0].text).toBe('new');
+  });
+});
+
+test('a server that lies about its version fails at once, with a sentence, and is not tried again', async () => {
+  await during(async () => {
+    await start('liar');
+    const { restarts, lastError, pid } = await d.until('liar', 'failed');
+    expect({ restarts, pid }).toEqual({ restarts: 0, pid: null });
+    expect(lastError).toBe('it speaks MCP "1999-01-01", which troupe does not know; update troupe or the server');
+    expect(await d.request('troupe.call.liar.echo')).toMatchObject(refusedBy('liar', 'failed'));
+  });
+});
+
+test('a command that is not there fails at once, by name', async () => {
+  await during(async () => {
+    await start('missing');
+    const { restarts, lastError } = await d.until('missing', 'failed');
+    expect(restarts).toBe(0);
+    expect(lastError).toContain('command no-such-command-anywhere was not found');
+    expect(await d.request('troupe.call.missing.echo')).toMatchObject(refusedBy('missing', 'failed'));
+  });
+});
+
+test('a server that ignores SIGTERM and the end of its stdin is killed, and is stopped then', async () => {
+  await during(async () => {
+    await start('stubborn');
+    const { pid } = await d.until('stubborn', 'ready');
+    expect((await d.request('troupe.call.stubborn.echo', { message: 'hi' })).data.content[0].text).toBe('hi');
+    await d.cli('stop', 'stubborn');
+    expect(await d.server('stubborn')).toMatchObject({ state: 'stopped', pid: null });
+    expect(await isAlive(pid as number)).toBe(false);
+    expect(await d.request('troupe.call.stubborn.echo')).toMatchObject(refusedBy('stubborn', 'stopped'));
+  });
+});
+
+test('a server’s grandchildren go with it, whether it is stopped or killed', async () => {
+  await during(async () => {
+    await start('parent');
+    const first = await grandchild();
+    expect(await isAlive(first)).toBe(true);
+    await d.cli('stop', 'parent');
+    await eventually(async () => !(await isAlive(first)));
+
+    await start('parent');
+    const second = await grandchild();
+    const { pid } = await d.server('parent');
+    process.kill(pid as number, 'SIGKILL');
+    await eventually(async () => !(await isAlive(second)));
+    await eventually(async () => (await d.server('parent')).lastError === 'killed by SIGKILL');
+    const back = await d.until('parent', 'ready');
+    expect(back.restarts).toBe(1);
+    expect(await grandchild()).not.toBe(second);
+  });
+});
+
+const grandchild = async (): Promise<number> =>
+  (await d.request('troupe.call.parent.grandchild')).data.structuredContent.value;
