@@ -1,0 +1,12 @@
+// The long run: `npm run chaos`, a hundred rounds unless TROUPE_CHAOS_ROUNDS says otherwise.
+
+import { expect, it } from 'vitest';
+import { chosenSeed } from './random.ts';
+import { chaos } from './rounds.ts';
+
+const rounds = Number(process.env.TROUPE_CHAOS_ROUNDS ?? 100);
+
+it(`keeps its promises over ${rounds} rounds of kill -9`, async () => {
+  const summary = await chaos({ seed: chosenSeed(), rounds, maxMs: Number.POSITIVE_INFINITY });
+  expect(summary.rounds).toBe(rounds);
+}, 86_400_000);
