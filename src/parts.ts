@@ -81,7 +81,8 @@ export function createParts(options: PartsOptions) {
       if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
     },
 
-    async openBus(): Promise<void> {
+    /** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
+    openBus(): void {
       built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
       built.bus = createBus({
         ...{ name: `troupe ${name}`, env, directory: paths.broker, cache: paths.cache, nats: config.nats, logger },
@@ -95,7 +96,7 @@ export function createParts(options: PartsOptions) {
         beforeDrain: () => the('events').close(),
         onCrash: crash,
       });
-      await built.bus.start();
+      built.bus.start();
     },
 
     async openPlugins(): Promise<void> {
@@ -128,6 +129,7 @@ export function createParts(options: PartsOptions) {
     },
 
     async openDoors(): Promise<void> {
+      await the('bus').tried();
       built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject });
       if (built.nc) built.doors.openNats(built.nc);
       const beat = () => {

@@ -1,7 +1,7 @@
 // The daemon as a plugin sees it: a few values and a few verbs, each of which may be used at any time.
 
 import { randomUUID } from 'node:crypto';
-import { errorObject, TroupeError } from './failures.ts';
+import { errorObject, sentence, TroupeError } from './failures.ts';
 import type { The } from './parts.ts';
 import type { ServerView, Troupe } from './plugin.ts';
 import type { Log } from './telemetry/log.ts';
@@ -20,8 +20,11 @@ export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): T
     return member && { name, state: member.state, tools: the('catalog').get(member.server, 'tools').entries.length };
   };
 
+  const logger = log.logger.child({ plugin });
+  const report = (error: unknown) => logger.error(`plugin ${plugin} failed: ${sentence(error)}`);
+
   return {
-    logger: log.logger.child({ plugin }),
+    logger,
     servers: () =>
       the('cast')
         .members()
@@ -29,7 +32,8 @@ export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): T
     watch(listener) {
       const watcher = (name: string) => {
         const server = view(name);
-        if (server) listener(server);
+        // Not in the turn of the actor whose state it is: what a plugin throws is the plugin's own trouble.
+        if (server) Promise.resolve(server).then(listener).catch(report);
       };
       watchers.add(watcher);
       return () => watchers.delete(watcher);
@@ -47,6 +51,19 @@ export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): T
         if (!isKnown) reject(new TroupeError('unknownServer', `there is no server ${server}`));
       }),
     publish: (subject, payload) => the('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
-    mask: log.addMask,
+    mask: (mask) =>
+      log.addMask((text) => {
+        try {
+          return mask(text);
+        } catch {
+          return leftOut(text, plugin); // what could not be masked must not be seen
+        }
+      }),
   };
+}
+
+/** In the place of a whole line of the log, or of a text in an audit row. */
+function leftOut(text: string, plugin: string): string {
+  const msg = `left out: plugin ${plugin} failed to mask it`;
+  return text.endsWith('\n') ? `${JSON.stringify({ level: 50, time: Date.now(), msg })}\n` : `[${msg}]`;
 }

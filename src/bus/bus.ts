@@ -38,6 +38,7 @@ export function createBus(options: BusOptions) {
   const { env, nats, logger, onCrash } = options;
   const chosen = natsFromEnvironment(nats.url ? { ...env, NATS_URL: env.NATS_URL || nats.url } : env);
   let managed: Broker | undefined;
+  let isAbandoned = false;
 
   const fetching = (what: string): void => {
     logger.info(what);
@@ -62,6 +63,7 @@ export function createBus(options: BusOptions) {
     });
     starting.then(
       (broker) => {
+        if (isAbandoned) return killNow(broker.pid);
         managed = broker;
         tell({ type: 'process.ready' });
         connection.send({ type: 'address', url: broker.url });
@@ -92,17 +94,21 @@ export function createBus(options: BusOptions) {
   }
 
   return {
-    /** Resolves when we are on the bus, or when it is plain that we shall not be for a while. Never rejects. */
-    async start(): Promise<void> {
+    start(): void {
       connection.start();
       broker.start();
       broker.send({ type: 'start' });
+    },
+    /** Resolves when we are on the bus, or when it is plain that we shall not be for a while. Never rejects. */
+    async tried(): Promise<void> {
       const isTried = (state: SnapshotFrom<typeof busMachine>) =>
         state.matches({ linked: 'online' }) || state.matches('parted');
-      const tried = waitFor(connection, isTried, { timeout: FIRST_MS });
+      const connected = waitFor(connection, isTried, { timeout: FIRST_MS });
       const hopeless = waitFor(broker, (state) => state.matches('missing'), { timeout: FIRST_MS });
-      await Promise.race([tried, hopeless]).catch(() => logger.warn('the bus is not there yet; going on without it'));
-      void Promise.allSettled([tried, hopeless]);
+      await Promise.race([connected, hopeless]).catch(() =>
+        logger.warn('the bus is not there yet; going on without it'),
+      );
+      void Promise.allSettled([connected, hopeless]);
     },
     async leave(): Promise<void> {
       connection.send({ type: 'close' });
@@ -112,6 +118,9 @@ export function createBus(options: BusOptions) {
     },
     /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive it. */
     abandon(): void {
+      if (broker.getSnapshot().status !== 'active') return; // it said goodbye, and its pid may be another's by now
+      isAbandoned = true;
+      broker.stop(); // or it would mend what ends here, and start the next one
       if (managed) killNow(managed.pid);
     },
     status() {

@@ -27,6 +27,8 @@ async function foreground({ output, env, paths }: Cli, { config }: UpOptions): P
   const signals = stopSignals();
   // The terminal may go before the daemon does; it drains all the same.
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => {});
+  // A limit on the size of files is like a full disk: the write fails, and whoever wrote deals with that.
+  process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
   const daemon = await runDaemon({ paths, config, env, announce });
