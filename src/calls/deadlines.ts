@@ -39,9 +39,6 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadli
     if (slot.size === 0) slots.delete(item.slot);
     item.slot = NOWHERE;
     size--;
-    if (size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
   }
 
   function turn(): void {
@@ -51,6 +48,10 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadli
       const slot = slots.get(at);
       if (slot) for (const item of [...slot]) settle(item, at);
     }
+    if (size > 0) return;
+    // Only here: a caller that waits for each answer would start and stop the timer with every call.
+    clearInterval(timer);
+    timer = undefined;
   }
 
   function settle(item: T, at: number): void {

@@ -95,7 +95,7 @@ function nameOf(tail: string, { headers }: Msg): string {
 function namedParams(name: string, body: Buffer, what: string): Buffer {
   const args = objectOf(body, what);
   const head = `{"name":${JSON.stringify(name)},`;
-  const wrapped = args.includes('"_meta"')
+  const wrapped = args.includes(META)
     ? [...members(args)]
         .map(([key]) => key)
         .sort()
@@ -106,6 +106,7 @@ function namedParams(name: string, body: Buffer, what: string): Buffer {
 }
 
 const END = Buffer.from('}');
+const META = Buffer.from('"_meta"');
 
 function objectOf(body: Buffer, what: string): Buffer {
   if (body.length === 0) return EMPTY;

@@ -25,9 +25,11 @@ export function serviceOf(name: string, { subjects, daemon, cast, catalog }: Wor
     return made;
   };
 
-  function count(verb: Verb, startedAt: number, error?: string): void {
+  function count(verb: Verb, startedAt: number, error?: string): number {
+    const nanoseconds = Math.round((performance.now() - startedAt) * 1e6);
     const stats = verbs.get(verb);
-    if (stats) countRequest(stats, Math.round((performance.now() - startedAt) * 1e6), error);
+    if (stats) countRequest(stats, nanoseconds, error);
+    return nanoseconds;
   }
 
   const description: ServiceDescription = {
@@ -57,10 +59,10 @@ export function serviceOf(name: string, { subjects, daemon, cast, catalog }: Wor
     count,
     countCall({ verb }: Request, tool: string, startedAt: number, outcome: Outcome): void {
       const error = outcome.ok ? undefined : outcome.failure.message;
-      count(verb, startedAt, error);
+      const nanoseconds = count(verb, startedAt, error);
       const { names } = catalog.get(name, 'tools');
       if (verb !== 'call' || names.size > MAX_TOOLS || !names.has(tool)) return;
-      countRequest(toolStats(tool), Math.round((performance.now() - startedAt) * 1e6), error);
+      countRequest(toolStats(tool), nanoseconds, error);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Writes JSON-RPC messages around payloads that stay bytes: one allocation each, one newline each, and that at the end.
 
 import { spansOf } from './json.ts';
-import { CLOSE_BRACE, OPEN_BRACE, spaceEnd } from './scan.ts';
+import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, spaceEnd } from './scan.ts';
 
 export function requestFrame(id: number, method: string, params?: Buffer): Buffer {
   return callFrame(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params);
@@ -52,8 +52,10 @@ function frame(head: string, payload: Buffer, from = 0): Buffer {
 }
 
 /** Pretty-printed JSON has newlines between tokens; on the wire they would end the frame (for some readers `\r` does). */
-function flatten(json: Buffer): void {
-  for (let at = 0; at < json.length; at++) if (json[at] === NEWLINE || json[at] === RETURN) json[at] = SPACE;
+function flatten(bytes: Buffer): void {
+  for (const breaker of [NEWLINE, RETURN]) {
+    for (let at = bytes.indexOf(breaker); at >= 0; at = bytes.indexOf(breaker, at + 1)) bytes[at] = SPACE;
+  }
 }
 
 const META = Buffer.from('_meta');
@@ -77,7 +79,8 @@ export function withProgressToken(params: Buffer, token: number): Buffer {
 }
 
 /** Only a \u escape can spell the key differently, so most params need not be walked. */
-const mayHaveMeta = (params: Buffer): boolean => params.indexOf(META) >= 0 || params.indexOf(ESCAPE) >= 0;
+const mayHaveMeta = (params: Buffer): boolean =>
+  params.indexOf(META) >= 0 || (params.indexOf(BACKSLASH) >= 0 && params.indexOf(ESCAPE) >= 0);
 
 const insertMeta = (params: Buffer, brace: number, token: number): Buffer =>
   insert(params, brace, `"_meta":{"progressToken":${token}}`);

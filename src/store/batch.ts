@@ -4,19 +4,28 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { sentence } from '../failures.ts';
 import type { Fault, Verdict } from './messages.ts';
-import { type Op, WRITES, type WriteName } from './statements.ts';
+import type { Packed } from './packing.ts';
+import { arityOf, WRITES, type WriteName } from './statements.ts';
 import { sentenceOf, troubleOf } from './trouble.ts';
 
-export function batchRunner(db: Database): (ops: readonly (Op | null)[]) => Verdict {
+/** So many rows in one statement take two thirds of the time of as many statements. */
+const GROUP = 32;
+/** A statement that ends in its tuple of values can have more tuples. */
+const TUPLE = /\((?:\?, )*\?\)$/;
+
+/** Statements of one name; `first` is the place of the first in its batch. */
+type Many = { name: WriteName; values: Packed['values']; first: number; group: number };
+
+export function batchRunner(db: Database): (batch: Packed) => Verdict {
   // IMMEDIATE, because a transaction that reads first and then wants to write is refused at once when others write.
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
-  const prepared = new Map<WriteName, Statement>();
+  const prepared = new Map<string, Statement>();
 
-  return (ops) => {
+  return (batch) => {
     try {
       begin.run();
-      const faults = runAll(ops);
+      const faults = runAll(batch);
       commit.run();
       return { type: 'done', faults };
     } catch (error) {
@@ -24,17 +33,36 @@ export function batchRunner(db: Database): (ops: readonly (Op | null)[]) => Verd
     }
   };
 
-  function runAll(ops: readonly (Op | null)[]): Fault[] {
+  function runAll({ runs, values }: Packed): Fault[] {
     const faults: Fault[] = [];
-    for (const [index, op] of ops.entries()) {
-      try {
-        if (op) statement(op.name).run(op.params);
-      } catch (error) {
-        if (troubleOf(error) !== 'statement' || !db.inTransaction) throw error;
-        faults.push({ index, message: sentence(error) });
+    let first = 0;
+    let at = 0;
+    for (const [name, count] of runs) {
+      if (name !== null) {
+        const to = at + count * arityOf[name];
+        const group = TUPLE.test(WRITES[name]) ? GROUP : 1;
+        runMany({ name, values: values.slice(at, to), first, group }, faults);
+        at = to;
       }
+      first += count;
     }
     return faults;
+  }
+
+  function runMany({ name, values, first, group }: Many, faults: Fault[]): void {
+    const arity = arityOf[name];
+    const count = values.length / arity;
+    for (let nth = 0, size = 1; nth < count; nth += size) {
+      size = count - nth >= group ? group : 1;
+      const params = values.slice(nth * arity, (nth + size) * arity);
+      try {
+        statement(name, size).run(params);
+      } catch (error) {
+        if (troubleOf(error) !== 'statement' || !db.inTransaction) throw error;
+        if (size === 1) faults.push({ index: first + nth, message: sentence(error) });
+        else runMany({ name, values: params, first: first + nth, group: 1 }, faults); // one of them is at fault
+      }
+    }
   }
 
   function undo(error: unknown): Verdict {
@@ -47,9 +75,13 @@ export function batchRunner(db: Database): (ops: readonly (Op | null)[]) => Verd
     return { type: trouble === 'statement' ? 'failed' : trouble, message: sentenceOf(error, db.name) };
   }
 
-  function statement(name: WriteName): Statement {
-    const known = prepared.get(name) ?? db.prepare(WRITES[name]);
-    prepared.set(name, known);
+  function statement(name: WriteName, size: number): Statement {
+    const key = size === 1 ? name : `${name} ${size}`;
+    const known = prepared.get(key) ?? db.prepare(grouped(WRITES[name], size));
+    prepared.set(key, known);
     return known;
   }
 }
+
+const grouped = (sql: string, size: number): string =>
+  sql.replace(TUPLE, (tuple) => Array.from({ length: size }, () => tuple).join(', '));

@@ -1,7 +1,7 @@
 // What the main thread and the writer thread say to each other. One batch is under way at a time, so batches need no number.
 
 import type { FailureCode } from '../failures.ts';
-import type { Op } from './statements.ts';
+import type { Packed } from './packing.ts';
 
 export type Health = { readonly state: 'ready' | 'full' | 'locked' | 'failed' | 'closed'; readonly message: string };
 
@@ -16,8 +16,7 @@ export type WriterSettings = {
   readonly maxPages: number;
 };
 
-/** A place in the batch without a statement marks a flush. */
-export type ToWriter = { readonly type: 'batch'; readonly ops: readonly (Op | null)[] } | { readonly type: 'close' };
+export type ToWriter = { readonly type: 'batch'; readonly batch: Packed } | { readonly type: 'close' };
 
 export type FromWriter =
   | { readonly type: 'opened' }

@@ -4,6 +4,7 @@
 import { TroupeError } from '../failures.ts';
 import type { Health, News, WriterSettings } from './messages.ts';
 import { operation } from './operation.ts';
+import { pack } from './packing.ts';
 import { createQueue } from './queue.ts';
 import type { Params, WriteName } from './statements.ts';
 import { startThread } from './thread.ts';
@@ -29,7 +30,7 @@ export async function startRecorder(settings: WriterSettings, options: RecorderO
   let closing: Promise<void> | undefined;
   const listeners = new Set<(health: Health) => void>();
   const queue = createQueue(
-    (ops) => thread.tell({ type: 'batch', ops }),
+    (ops) => thread.tell({ type: 'batch', batch: pack(ops) }),
     (name, message) => {
       dropped += 1;
       onFault?.(name, message);

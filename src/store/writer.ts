@@ -9,8 +9,8 @@ import { batchRunner } from './batch.ts';
 import { openDatabase } from './database.ts';
 import type { FromWriter, Health, ToWriter, Verdict, WriterSettings } from './messages.ts';
 import { migrate } from './migrations.ts';
+import type { Packed } from './packing.ts';
 import { startRetention } from './retention.ts';
-import type { Op } from './statements.ts';
 import { refusal, troubleOf } from './trouble.ts';
 
 const READY: Health = { state: 'ready', message: 'The database is ready.' };
@@ -52,13 +52,13 @@ function serve(db: Database): void {
   recover();
   const stopRetention = startRetention(db, settings.keepAudit, () => underWay === undefined);
   parentPort?.on('message', (message: ToWriter) => {
-    if (message.type === 'batch') underWay = work(message.ops);
+    if (message.type === 'batch') underWay = work(message.batch);
     else void close();
   });
   tell({ type: 'opened' });
 
-  async function work(ops: readonly (Op | null)[]): Promise<void> {
-    const verdict = await patiently(ops);
+  async function work(batch: Packed): Promise<void> {
+    const verdict = await patiently(batch);
     if (verdict.type === 'done') recover();
     else report({ state: verdict.type === 'busy' ? 'locked' : verdict.type, message: verdict.message });
     underWay = undefined;
@@ -66,11 +66,11 @@ function serve(db: Database): void {
   }
 
   /** Waits for as long as another program holds the lock. A full disk is for the main thread to wait out: it may give up. */
-  async function patiently(ops: readonly (Op | null)[]): Promise<Verdict> {
+  async function patiently(batch: Packed): Promise<Verdict> {
     const since = performance.now();
     let mayMakeRoom = true;
     for (;;) {
-      const verdict = run(ops);
+      const verdict = run(batch);
       if (verdict.type === 'full' && mayMakeRoom) {
         mayMakeRoom = false;
         ballast.release();

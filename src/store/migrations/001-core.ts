@@ -52,5 +52,4 @@ export const core = `
     bytes_in INTEGER,
     bytes_out INTEGER
   ) STRICT;
-  CREATE INDEX audit_at ON audit (at);
 `;
