@@ -59,7 +59,7 @@ function commaAfter(text: string, from: number, to: number): number | undefined 
 /** Widens a span to whole lines if only blanks stand before it and only blanks or its own comment behind it. */
 function lineOrLess(text: string, start: number, end: number): Edit {
   const margin = marginBefore(text, start);
-  const behind = /^[ \t]*(\/\/[^\n]*|\/\*[^\n]*?\*\/[ \t\r]*)?(\r?\n|$)/.exec(text.slice(end));
+  const behind = /^[ \t]*(\/\/[^\n]*|\/\*(?:(?!\*\/)[^\n])*\*\/[ \t\r]*)?(\r?\n|$)/.exec(text.slice(end));
   if (margin === undefined || !behind) {
     const blanks = /^[ \t]*/.exec(text.slice(end))?.[0].length ?? 0;
     return { offset: start, length: end + blanks - start, text: '' };

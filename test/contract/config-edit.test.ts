@@ -108,6 +108,13 @@ test('what cannot be done is refused with a sentence, and the file stays as it i
   expect(() => addServer(path, 'n', { command: 'x' })).toThrow('mcpServers is not an object; correct it first.');
 });
 
+test('a server between two comments on one line is removed alone', async () => {
+  const text = '{"mcpServers": {\n  "a": {"command": "a"}, /* k */ "b": {"command": "b"} /* k */\n}}';
+  expect(await edited(text, (path) => removeServer(path, 'a'))).toBe(
+    '{"mcpServers": {\n  /* k */ "b": {"command": "b"} /* k */\n}}',
+  );
+});
+
 test('whatever the layout, adding and removing gives a correct file with the same other servers and comments', async () => {
   await using dir = await scratch();
   const path = join(dir.path, 'troupe.json');
