@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/nats.ts'],
+    setupFiles: ['test/support/seed.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Real processes on two cores: more at once would only make each of them late.
