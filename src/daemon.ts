@@ -17,7 +17,6 @@ import { VERSION } from './version.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
-  readonly config: string | undefined;
   readonly env: NodeJS.ProcessEnv;
   readonly announce: (line: string) => void;
 };

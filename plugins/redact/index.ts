@@ -16,9 +16,10 @@ export const plugin: Plugin<Options> = {
   },
 
   async start(troupe, { patterns, mask }) {
-    const unmask = troupe.mask((text) => patterns.reduce((masked, pattern) => masked.replace(pattern, mask), text));
+    troupe.mask((text) => patterns.reduce((masked, pattern) => masked.replace(pattern, mask), text));
     troupe.logger.info({ patterns: patterns.length }, 'masking');
-    return { [Symbol.asyncDispose]: async () => unmask() };
+    // The masks stay until the log is closed: the daemon's last words may hold secrets too.
+    return { [Symbol.asyncDispose]: async () => {} };
   },
 };
 

@@ -10,7 +10,7 @@ import type { Config } from '../config/schema.ts';
 import { sentence, TroupeError } from '../failures.ts';
 import { fetchNatsServer, findNatsServer } from './acquire.ts';
 import { busConnection } from './connection.ts';
-import { natsFromEnvironment } from './environment.ts';
+import { type ChosenBus, natsFromEnvironment } from './environment.ts';
 import { type Broker, startBroker } from './managed.ts';
 
 export type BusOptions = {
@@ -137,11 +137,19 @@ export function createBus(options: BusOptions) {
     },
     /** For clients of this machine's owner: the address with the credentials in it. */
     environment(): { NATS_URL: string } {
-      if (chosen) return { NATS_URL: env.NATS_URL || nats.url || chosen.servers.join(',') };
+      if (chosen) return { NATS_URL: addressOf(chosen) };
       if (managed) return { NATS_URL: managed.url.replace('//', `//${managed.token}@`) };
       throw new TroupeError('unavailable', 'the bus is offline; troupe status says why');
     },
   };
+}
+
+/** A token or a user with a password goes into the address; creds and nkeys have no place there. */
+function addressOf({ servers, options }: ChosenBus): string {
+  const { token, user, pass } = options;
+  const login = token ?? (user && `${encodeURIComponent(user)}:${encodeURIComponent(pass ?? '')}`);
+  const scheme = options.tls ? 'tls' : 'nats';
+  return servers.map((host) => `${scheme}://${login ? `${login}@` : ''}${host}`).join(',');
 }
 
 const STATES: Record<string, 'online' | 'connecting' | 'offline' | 'closed'> = {

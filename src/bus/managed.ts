@@ -60,11 +60,18 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 export async function stopLeftBroker(directory: string): Promise<boolean> {
   const files = await brokerFiles(directory);
   const { port, pid, ...identity } = await files.recall();
-  const left = port && pid ? await identify(port, pid, identity) : undefined;
+  if (!port) return false;
+  const left = (pid && (await identify(port, pid, identity))) || (await unnoted(port, files));
   if (!left) return false;
   await end(left);
   await files.forgetPid(left.port);
   return true;
+}
+
+/** The daemon may have died before it could note the pid; the server writes it itself, and must answer to our token. */
+async function unnoted(port: number, files: BrokerFiles): Promise<Living | undefined> {
+  const found = await identify(port, await files.writtenPid());
+  return found && (await answers(port, files)) ? found : undefined;
 }
 
 // ── Adopting ─────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
 import { nuid } from 'nats';
+import { isInbox } from './replies.ts';
 
 export type EndpointStats = {
   readonly name: string;
@@ -109,6 +110,7 @@ function views({ metadata, endpoints, tools }: ServiceDescription): View[] {
 }
 
 function reply(nc: NatsConnection, msg: Msg, candidates: object[]): void {
+  if (!msg.reply || !isInbox(msg.reply)) return;
   const limit = nc.info?.max_payload ?? 2 ** 20;
   for (const candidate of candidates) {
     const body = Buffer.from(JSON.stringify(candidate));

@@ -17,10 +17,6 @@ import {
 } from './frames.ts';
 
 export type ReplyOptions = {
-  /** Prefixes beside `_INBOX` and `_R_` that callers of this bus use for their inboxes. */
-  readonly inboxPrefixes?: readonly string[];
-  /** The prefix of our own inbox, where the permissions want a special one. */
-  readonly inboxPrefix?: string;
   readonly keepAliveMs?: number;
   /** How much `Troupe-Object` may bring in. */
   readonly maxRequestBytes?: number;
@@ -36,7 +32,6 @@ export type ReplyStream = {
 };
 
 export type Replies = {
-  isInbox(subject: string): boolean;
   /** Returns nothing when the reply is sent already, a promise when it is large. Neither throws. */
   answer(msg: Msg, outcome: Outcome): Promise<void> | undefined;
   /** `onGone` is called once if nobody listens any more; the stream is silent from then on. */
@@ -46,13 +41,16 @@ export type Replies = {
   close(): void;
 };
 
+const INBOXES = ['_INBOX.', '_INBOX_', '_R_.'];
+
+/** The daemon may publish where its caller may not: it answers to inboxes, and to nothing else. */
+export const isInbox = (subject: string): boolean => INBOXES.some((prefix) => subject.startsWith(prefix));
+
 export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies {
   const { keepAliveMs = 15_000, maxRequestBytes = 64 * 2 ** 20, onLost = () => {} } = options;
-  const prefixes = ['_INBOX.', '_INBOX_', '_R_.', ...(options.inboxPrefixes ?? []).map((prefix) => `${prefix}.`)];
   const bus = { nc, blobs: blobs(nc, () => chunkBytes(nc)) };
-  const listening = listeners(nc, options.inboxPrefix);
+  const listening = listeners(nc);
 
-  const isInbox = (subject: string): boolean => prefixes.some((prefix) => subject.startsWith(prefix));
   const publish = (msg: Msg, body: Uint8Array, headers?: Headers, reply?: string): void => {
     if (!msg.reply || !isInbox(msg.reply)) return;
     try {
@@ -65,7 +63,6 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
   const guarded = (sending: Promise<void> | undefined): Promise<void> | undefined => sending?.catch(onLost);
 
   return {
-    isInbox,
     answer(msg, outcome) {
       // The hot path: a result that fits goes out as it came in, without a header.
       if (outcome.ok && !outcome.isError && outcome.result.length <= maxPayload(nc)) {
@@ -147,8 +144,8 @@ function signalBody(signal: Signal, limit: number): Buffer {
 }
 
 /** One inbox for all streams; the broker answers 503 there when a frame has no reader. */
-function listeners(nc: NatsConnection, prefix: string | undefined) {
-  const inbox = createInbox(prefix);
+function listeners(nc: NatsConnection) {
+  const inbox = createInbox();
   const gone = new Map<string, () => void>();
   let next = 0;
   let subscription: Subscription | undefined;
@@ -157,7 +154,8 @@ function listeners(nc: NatsConnection, prefix: string | undefined) {
   };
   return {
     add(onGone: () => void): string {
-      if (!subscription && !nc.isDraining()) subscription = nc.subscribe(`${inbox}.*`, { callback: onMessage });
+      if (!subscription && !nc.isDraining() && !nc.isClosed())
+        subscription = nc.subscribe(`${inbox}.*`, { callback: onMessage });
       const token = String(next++);
       gone.set(token, onGone);
       return token;

@@ -10,10 +10,14 @@ import type { InFlight } from './request.ts';
 
 export type Recorder = (request: InFlight, outcome: Outcome, logger: Logger) => void;
 
+/** A resource's URI may be as long as a message. */
+const NAME_CHARACTERS = 1_024;
+
 export function createRecorder(store: Store, daemon: string, mask: (text: string) => string): Recorder {
   return ({ call, startedAt }, outcome, logger) => {
     const micros = Math.round((now() - startedAt) * 1000);
-    const { door, principal, requestId, server, method, name } = call;
+    const { door, principal, requestId, server, method } = call;
+    const name = call.name.slice(0, NAME_CHARACTERS);
     const verdict = outcome.ok ? (outcome.isError ? 'tool error' : 'ok') : outcome.failure.code;
     const code = outcome.ok ? 0 : rpcCodeOf(outcome.failure);
     const error = outcome.ok ? '' : mask(outcome.failure.message);

@@ -9,6 +9,7 @@ export type Entry = { readonly name: string; readonly bytes: Buffer };
 export type Fetched = { readonly entries: Entry[]; readonly complaint?: string };
 
 const MAX_PAGES = 10_000;
+const MAX_BYTES = 64 * 1024 * 1024;
 /** A list of a hundred thousand tools must not hold up the calls of other servers while it is read. */
 const ENTRIES_PER_TURN = 2_000;
 
@@ -17,9 +18,12 @@ export async function fetchList(ask: Ask, kind: Kind): Promise<Fetched> {
   const entries: Entry[] = [];
   const seen = new Set<string>();
   let cursor: string | undefined;
+  let bytes = 0;
   for (let page = 0; page < MAX_PAGES; page++) {
     const result = await ask(method, cursor === undefined ? {} : { cursor });
     await readPage(result, kind, entries);
+    bytes += result.length;
+    if (bytes > MAX_BYTES) return { entries, complaint: `${method} has more than ${MAX_BYTES} bytes` };
     cursor = nextCursor(result);
     if (cursor === undefined) return { entries };
     if (seen.has(cursor)) return { entries, complaint: `${method} gives the cursor ${cursor.slice(0, 40)} again` };

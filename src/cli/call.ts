@@ -74,7 +74,7 @@ async function simple(cli: Cli, request: Request, show: (output: Output, result:
 async function perform({ output }: Cli, control: Control, request: Request): Promise<Buffer | undefined> {
   const { server, method, params, timeout } = request;
   const timeoutMs = timeout === undefined ? '' : `,"timeoutMs":${durationMs(timeout, '--timeout')}`;
-  const head = `{"server":${JSON.stringify(server)},"method":${JSON.stringify(method)}${timeoutMs},"progress":true,"params":`;
+  const head = `{"server":${JSON.stringify(server)},"method":${JSON.stringify(method)}${timeoutMs},"params":`;
   const body = Buffer.concat([Buffer.from(head), params, Buffer.from('}')]);
   const progress = showProgress(output);
   // Listening comes first: once the call is out, Ctrl-C must find somebody to cancel it.

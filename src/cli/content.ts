@@ -19,14 +19,14 @@ type Block = {
 export function printToolResult(output: Output, result: Buffer): void {
   const blocks = blocksOf(result, 'content');
   const structured = member(result, 'structuredContent');
-  if (structured && !blocks.some((block) => block.type === 'text')) output.print(structured);
+  if (structured && !blocks.some((block) => block.type === 'text')) output.print(output.safe(structured.toString()));
   for (const block of blocks) printBlock(output, block);
 }
 
 export function printContents(output: Output, result: Buffer): void {
   for (const content of blocksOf(result, 'contents')) {
     if (content.text !== undefined) output.print(output.safe(content.text));
-    else output.print(note('blob', content.blob, content));
+    else output.print(output.safe(note('blob', content.blob, content)));
   }
 }
 

@@ -30,7 +30,12 @@ export async function launchCheck(server: ServerConfig, env: NodeJS.ProcessEnv):
   }
   const last = stderr.trim().split('\n').slice(-STDERR_LINES).join('\n');
   const detail = withoutControls(last === '' ? whyOf(ending) : `${whyOf(ending)}; it said:\n${last}`);
-  return { name, state: 'fail', detail, remedy: `run it by hand: ${[server.command, ...server.args].join(' ')}` };
+  return {
+    name,
+    state: 'fail',
+    detail,
+    remedy: `run ${server.command} by hand with its arguments from the configuration`,
+  };
 }
 
 async function launch(server: ServerConfig, env: NodeJS.ProcessEnv): Promise<{ ending: Ending; stderr: string }> {

@@ -19,7 +19,7 @@ export function showProgress(output: Output): Progress {
     if (!output.isWatched) return;
     if (method === 'log') {
       end();
-      output.say(output.paint('dim', `${params.level ?? 'info'}: ${withoutControls(dataText(params.data))}`));
+      output.say(output.paint('dim', withoutControls(`${params.level ?? 'info'}: ${dataText(params.data)}`)));
     } else if (method === 'progress') {
       output.draw(CLEAR + cut(barText(params), output.width - 1));
       isDrawn = true;

@@ -15,7 +15,7 @@ export async function up(cli: Cli, options: UpOptions): Promise<number> {
   if (running) return alreadyRunning(cli.output, running);
   if (options.detach) return detach(cli, options);
   try {
-    return await foreground(cli, options);
+    return await foreground(cli);
   } catch (error) {
     // Two `up` at the same moment: the other one was faster.
     if (error instanceof TroupeError && error.code === 'busy') return lostTheRace(cli, error);
@@ -23,7 +23,7 @@ export async function up(cli: Cli, options: UpOptions): Promise<number> {
   }
 }
 
-async function foreground({ output, env, paths }: Cli, { config }: UpOptions): Promise<number> {
+async function foreground({ output, env, paths }: Cli): Promise<number> {
   const signals = stopSignals();
   // The terminal may go before the daemon does; it drains all the same.
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => {});
@@ -31,7 +31,7 @@ async function foreground({ output, env, paths }: Cli, { config }: UpOptions): P
   process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
-  const daemon = await runDaemon({ paths, config, env, announce });
+  const daemon = await runDaemon({ paths, env, announce });
   signals.pass(() => daemon.stop());
   daemon.ready.then(
     () => output.json && output.print(JSON.stringify({ started: true, daemon: { pid: process.pid } })),

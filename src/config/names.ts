@@ -24,10 +24,20 @@ export function mendName(name: string): string {
   return plain.replace(/^[_-]+|[_-]+$/g, '') || 'server';
 }
 
+/** Comparing costs the product of two lengths, and one of the words may come from anybody. */
+const LONGEST_WORD = 64;
+const LONGEST_UNIT = 5;
+
+const isLike = (candidate: string, word: string, allowed: number): boolean =>
+  Math.abs(candidate.length - word.length) <= allowed || candidate.toLowerCase().includes(word.toLowerCase());
+
 /** The word of the list that was probably meant, if any is near enough. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
+  if (word.length > LONGEST_WORD) return undefined;
   const typed = word.toLowerCase();
+  const allowed = Math.ceil(word.length / 3) + LONGEST_UNIT;
   const ranked = words
+    .filter((candidate) => candidate.length <= LONGEST_WORD && isLike(candidate, word, allowed))
     .map((candidate) => ({ candidate, distance: distanceOf(typed, candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
   const [best] = ranked;

@@ -3,7 +3,7 @@
 // takes no further connection, and lets go of each one it has when the calls made there are answered.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Call, Signal } from '../calls/call.ts';
@@ -31,12 +31,24 @@ export function openControl(path: string, calls: Calls, handlers: Handlers): Pro
     socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
   });
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  ownDirectory(dirname(path));
   rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
   return listen(server, path, connections);
 }
 
 type Connection = { finish(): void };
+
+/** A directory in a shared place may have been made by somebody else, who could then stand in for the daemon. */
+function ownDirectory(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const { uid, mode } = lstatSync(path);
+  const isOurs = process.getuid === undefined || uid === process.getuid();
+  if (!isOurs || (mode & 0o077) !== 0 || !lstatSync(path).isDirectory())
+    throw new TroupeError(
+      'unauthorized',
+      `${path} is open to others; remove it, or set TROUPE_STATE to a shorter path`,
+    );
+}
 
 function listen(server: Server, path: string, connections: Set<Connection>): Promise<{ close(): Promise<void> }> {
   return new Promise((resolve, reject) => {

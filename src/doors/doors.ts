@@ -1,13 +1,15 @@
 // All doors of the daemon: the control socket, the NATS subjects, and the configuration file, whose changes come in here
 // too. A change opens and closes the doors of the servers it adds and removes.
 
+import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { NatsConnection } from 'nats';
 import type { Subjects } from '../bus/subjects.ts';
 import { type Difference, difference } from '../config/difference.ts';
 import type { Config } from '../config/schema.ts';
 import { watchConfig } from '../config/watch.ts';
-import { sentence } from '../failures.ts';
+import { sentence, TroupeError } from '../failures.ts';
 import type { PartsOptions, The } from '../parts.ts';
 import type { Member } from '../servers/member.ts';
 import { readConfig } from '../settings.ts';
@@ -47,7 +49,13 @@ export async function openDoors(options: DoorsOptions) {
 
   /** Applies only what differs: a server that is not touched keeps its process and its calls. */
   async function reload(): Promise<Difference> {
+    if (config.path !== undefined && !existsSync(config.path))
+      throw new TroupeError('invalid', `${config.path} is gone; what runs goes on running`);
     const { config: next, warnings } = readConfig(paths, env);
+    if (!isDeepStrictEqual(rootOf(config), rootOf(next)))
+      logger.warn(
+        'the root x-troupe has changed (nats, plugins, requests or logLevel); it takes effect at the next start',
+      );
     for (const { message } of warnings) logger.warn(message);
     const change = difference(config, next);
     config = next;
@@ -93,6 +101,9 @@ export async function openDoors(options: DoorsOptions) {
     },
   };
 }
+
+/** What is read once, at the start. */
+const rootOf = ({ nats, plugins, requests, logLevel }: Config) => [nats, plugins, requests, logLevel];
 
 /** The first word to a person waits until every server has shown what becomes of it. */
 async function settled(members: () => Member[], isOpening: (member: Member) => boolean): Promise<Member[]> {

@@ -3,13 +3,13 @@
 
 import type { Msg, NatsConnection, Subscription } from 'nats';
 import { microService } from '../bus/micro.ts';
-import { replies } from '../bus/replies.ts';
+import { isInbox, replies } from '../bus/replies.ts';
 import type { Pattern, Request, Subjects } from '../bus/subjects.ts';
 import type { Call, Outcome, Signal } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isKind, KINDS } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
-import { type Failure, sentence, TroupeError } from '../failures.ts';
+import { type Failure, type FailureCode, sentence, TroupeError } from '../failures.ts';
 import type { Cast } from '../servers/cast.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
@@ -74,7 +74,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
   /** One message. Whatever is wrong with it, its caller gets one sentence. */
   function take(service: Service, verb: Pattern['verb'], msg: Msg): void {
     // The daemon may publish where its caller may not: it answers to inboxes, and to nothing else.
-    if (msg.reply && !reply.isInbox(msg.reply)) return;
+    if (msg.reply && !isInbox(msg.reply)) return;
     const startedAt = performance.now();
     const refuse = (error: unknown): void => {
       const code = error instanceof TroupeError ? error.code : 'internal';
@@ -135,6 +135,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
     mustOffer(member, 'resources/subscribe');
     const holder = `${caller} ${msg.headers?.get('Troupe-Subscriber') ?? ''}`;
+    if (member.state === 'asleep') cast.tell(member.name, { type: 'wanted' });
     if (verb === 'subscribe') await member.subscriptions.add(uri, holder);
     else await member.subscriptions.remove(uri, holder);
     const subject = subjects.resourceUpdated(server, uri, member.principal);
@@ -166,9 +167,14 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
   }
 
   function submit(call: Call): void {
-    if (cast.submit(call)) return;
-    const message = `server ${call.server} was removed; troupe ps lists those there are`;
-    call.settle({ ok: false, failure: { code: 'unknownServer', delivery: 'not sent', message, server: call.server } });
+    const fail = (code: FailureCode, message: string): void =>
+      call.settle({ ok: false, failure: { code, delivery: 'not sent', message, server: call.server } });
+    try {
+      if (!cast.submit(call))
+        fail('unknownServer', `server ${call.server} was removed; troupe ps lists those there are`);
+    } catch (error) {
+      fail(error instanceof TroupeError ? error.code : 'internal', sentence(error));
+    }
   }
 
   function cancel(msg: Msg): void {

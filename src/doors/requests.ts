@@ -19,6 +19,8 @@ export type Wishes = {
 export type Asked = { readonly method: string; readonly name: string; readonly params: Buffer };
 
 const EMPTY = Buffer.from('{}');
+const OPEN_BRACE = 0x7b;
+const MAX_URI = 8_192;
 let sequence = 0;
 
 /** Most calls have no headers, and reading headers that are not there costs nothing. */
@@ -52,7 +54,8 @@ export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked 
     }
     case 'read': {
       const uri = uriOf(body);
-      return { method: 'resources/read', name: uri, params: Buffer.from(JSON.stringify({ uri })) };
+      const isObject = body[0] === OPEN_BRACE;
+      return { method: 'resources/read', name: uri, params: isObject ? body : Buffer.from(JSON.stringify({ uri })) };
     }
     case 'complete':
       return {
@@ -69,12 +72,13 @@ export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked 
 export function uriOf(body: Buffer): string {
   const text = body.toString().trim();
   if (!text.startsWith('{')) {
-    if (text === '' || /\s/.test(text)) throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
+    if (text === '' || text.length > MAX_URI || /\s/.test(text))
+      throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
     return text;
   }
   const value = member(objectOf(body, 'a resource'), 'uri');
   const uri = value && stringOf(value);
-  if (!uri) throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
+  if (!uri || uri.length > MAX_URI) throw new TroupeError('invalid', 'send a URI, or {"uri": "…"}');
   return uri;
 }
 

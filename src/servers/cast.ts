@@ -15,7 +15,7 @@ import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../failures.ts';
 import { type ConnectionWorld, stdioConnection } from './connection.ts';
-import { instanceName, MAX_INSTANCES, ownInstance } from './instances.ts';
+import { fitting, instanceName, isSpare, MAX_INSTANCES, ownInstance } from './instances.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
@@ -82,6 +82,7 @@ export function createCast(options: CastOptions) {
         change(member, 'stopped', '', member.restarts);
         member.lane.setGate({ mode: 'refuse', state: 'stopped', why: 'it was removed' });
         members.delete(name);
+        if (name !== member.server) catalog.forget(name); // nobody will ask for a departed principal's lists
       }
     }
   }
@@ -100,7 +101,8 @@ export function createCast(options: CastOptions) {
         if (call.door === 'troupe') return;
         member.calls++;
         if (!outcome.ok) member.errors++;
-        if (!outcome.ok && outcome.failure.code === 'timeout') member.probe?.();
+        // One that still works on other calls may be deaf, and they have deadlines of their own.
+        if (!outcome.ok && outcome.failure.code === 'timeout' && lane.inFlight === 0) member.probe?.();
         record(request, outcome, log);
       },
       onWanted: () => {
@@ -143,7 +145,7 @@ export function createCast(options: CastOptions) {
   function makeRoom(name: string, own: string): string {
     const instances = instancesOf(name);
     if (instances.length <= MAX_INSTANCES) return own;
-    const idle = instances.find((member) => member.name !== name && member.state === 'asleep');
+    const idle = instances.find((member) => member.name !== name && isSpare(member.state));
     if (!idle) throw new TroupeError('busy', `server ${name} already serves ${MAX_INSTANCES} principals; try later`);
     fleet.send({ type: 'server.removed', name: idle.name });
     return own;
@@ -180,9 +182,13 @@ export function createCast(options: CastOptions) {
       }
       for (const config of added) launch(config.name, config);
       for (const config of relaunched)
-        for (const member of instancesOf(config.name)) launch(member.name, fitting(member, config));
+        for (const member of instancesOf(config.name)) launch(member.name, fitting(member.name, config));
       for (const config of retuned)
-        for (const member of instancesOf(config.name)) retune(enlist(member.name, fitting(member, config)));
+        for (const member of instancesOf(config.name)) {
+          if (member.name !== config.name && config.settings.share === 'all')
+            fleet.send({ type: 'server.removed', name: member.name });
+          else retune(enlist(member.name, fitting(member.name, config)));
+        }
     },
     stop: () => fleet.send({ type: 'stop' }),
     get isStopped() {
@@ -190,7 +196,3 @@ export function createCast(options: CastOptions) {
     },
   };
 }
-
-/** A further principal's instance keeps its own patience before it sleeps. */
-const fitting = ({ name }: Member, config: ServerConfig): ServerConfig =>
-  name === config.name ? config : (ownInstance(config, name) ?? config);

@@ -55,6 +55,7 @@ export function stdioConnection(world: ConnectionWorld) {
     const session = createSession({
       ...{ lane, server: member.server, openMs: settings.openMs, onReady },
       send: child.write,
+      reply,
       onRefused: (reason) => end(reason, true),
       onNotice: (notice) => {
         health.noise();
@@ -81,6 +82,12 @@ export function stdioConnection(world: ConnectionWorld) {
       if (event.type === 'drain') lane.whenIdle(() => tell({ type: 'connection.drained' }));
       else child.close();
     });
+
+    function reply(frame: Buffer): void {
+      health.noise();
+      if (child.hasRoom()) child.write(frame);
+      else end('it asks, but does not read the answers', false);
+    }
 
     function onReady(facts: Facts): void {
       member.facts = facts;
@@ -121,5 +128,9 @@ export function stdioConnection(world: ConnectionWorld) {
 /** A process that died usually said why, on its last line of stderr. */
 function withLastWords(reason: string, tail: readonly string[]): string {
   const words = tail.findLast((line) => /error|fail|cannot|denied|not found/i.test(line)) ?? tail.at(-1);
-  return words ? `${reason}; its last words: ${words.slice(0, 200)}` : reason;
+  return words ? `${reason}; its last words: ${printable(words).slice(0, 200)}` : reason;
 }
+
+/** It is shown on terminals, which obey what a stranger writes there. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it is about
+const printable = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ');

@@ -30,7 +30,8 @@ export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions)
 
   function look(): void {
     const { settings } = member.config;
-    if (settings.idleStopMs > 0 && member.lane.idleMs >= settings.idleStopMs) tell({ type: 'connection.quiet' });
+    const isIdle = member.lane.idleMs >= settings.idleStopMs && member.subscriptions.isEmpty;
+    if (settings.idleStopMs > 0 && isIdle) tell({ type: 'connection.quiet' });
     const isSilent = performance.now() - heardAt >= settings.pingMs;
     if (settings.pingMs > 0 && isSilent && member.lane.inFlight === 0) probe();
   }
@@ -39,10 +40,11 @@ export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions)
     if (isAsking) return;
     isAsking = true;
     const { pingTimeoutMs } = member.config.settings;
+    const askedAt = performance.now();
     ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
       isAsking = false;
       // An answer that is an error is still an answer.
-      if (error?.code === 'timeout') onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
+      if (error?.code === 'timeout' && heardAt < askedAt) onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
       else member.logger.debug(`ping: ${sentence(error)}`);
     });
   }

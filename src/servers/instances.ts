@@ -19,3 +19,10 @@ export function ownInstance(config: ServerConfig, principal: string): ServerConf
   const idleStopMs = config.settings.idleStopMs || IDLE_STOP_MS;
   return { ...config, settings: { ...config.settings, idleStopMs } };
 }
+
+/** A server's new configuration as its instance of that name has it: a further principal's keeps its own patience. */
+export const fitting = (name: string, config: ServerConfig): ServerConfig =>
+  name === config.name ? config : (ownInstance(config, principalOf(name)) ?? config);
+
+/** In these states an instance does nothing for its principal. */
+export const isSpare = (state: string): boolean => ['asleep', 'failed', 'stopped'].includes(state);

@@ -1,5 +1,6 @@
 // Keeps the catalog in step with the servers: reads all lists when a session opens, and one again when it changed.
 
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
 import { fetchList } from '../catalog/fetch.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
@@ -17,7 +18,20 @@ export type Lists = ReturnType<typeof createLists>;
 
 export function createLists(catalog: Catalog, onChange: (member: Member, kind: Kind) => void) {
   const asks = new WeakMap<Member, Ask>();
-  const waiting = new Map<string, NodeJS.Timeout>();
+  const reading = new Map<string, 'reading' | 'again'>();
+
+  /** One reading of a list at a time: what changes meanwhile is read once more when it is done. */
+  async function refresh(member: Member, kind: Kind, delayMs = 0): Promise<void> {
+    const key = `${member.name} ${kind}`;
+    if (reading.has(key)) return void reading.set(key, 'again');
+    reading.set(key, 'reading');
+    if (delayMs > 0) await wait(delayMs, undefined, { ref: false });
+    reading.set(key, 'reading');
+    await read(member, kind);
+    const isStale = reading.get(key) === 'again';
+    reading.delete(key);
+    if (isStale) await refresh(member, kind, DEBOUNCE_MS);
+  }
 
   async function read(member: Member, kind: Kind): Promise<void> {
     const ask = asks.get(member);
@@ -36,19 +50,10 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
   return {
     async opened(member: Member, ask: Ask): Promise<void> {
       asks.set(member, ask);
-      await Promise.all(ALL_KINDS.map((kind) => read(member, kind)));
+      await Promise.all(ALL_KINDS.map((kind) => refresh(member, kind)));
     },
     changed(member: Member, kind: keyof typeof KINDS_OF): void {
-      const key = `${member.name}.${kind}`;
-      if (waiting.has(key)) return;
-      const timer = setTimeout(() => {
-        waiting.delete(key);
-        for (const each of KINDS_OF[kind]) void read(member, each);
-      }, DEBOUNCE_MS);
-      waiting.set(key, timer);
-    },
-    close(): void {
-      for (const timer of waiting.values()) clearTimeout(timer);
+      for (const each of KINDS_OF[kind]) void refresh(member, each, DEBOUNCE_MS);
     },
   };
 }

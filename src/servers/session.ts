@@ -14,6 +14,8 @@ export type SessionOptions = {
   readonly lane: Lane;
   readonly server: string;
   readonly send: (frame: Buffer) => void;
+  /** An answer to what the server asked; it may ask faster than it reads. */
+  readonly reply: (frame: Buffer) => void;
   readonly onReady: (facts: Facts) => void;
   /** This server cannot be talked to at all, and trying again would not help. */
   readonly onRefused: (why: string) => void;
@@ -28,7 +30,7 @@ const EMPTY = Buffer.from('{}');
 const NO_METHOD = (method: string) => JSON.stringify({ code: -32601, message: `troupe does not answer ${method}` });
 
 export function createSession(options: SessionOptions) {
-  const { lane, server, send, onReady, onRefused, onNotice, onStray } = options;
+  const { lane, server, send, reply, onReady, onRefused, onNotice, onStray } = options;
   const ask = asker(lane, server);
   let era: Era | undefined;
 
@@ -57,7 +59,7 @@ export function createSession(options: SessionOptions) {
       case 'notification':
         return notified(frame.method, frame.params ?? EMPTY, line);
       case 'request':
-        return send(answerTo(frame.id, frame.method));
+        return reply(answerTo(frame.id, frame.method));
       case 'batch':
         if (era && !ERA_FACTS[era].batches) return onStray(`a batch, which ${era} does not have`, line);
         for (const part of frame.frames) take(part, line);
@@ -65,7 +67,7 @@ export function createSession(options: SessionOptions) {
       case 'malformed':
         onStray(frame.why, line);
         if (frame.id !== undefined)
-          send(errorFrame(frame.id, Buffer.from(JSON.stringify({ code: frame.code, message: frame.why }))));
+          reply(errorFrame(frame.id, Buffer.from(JSON.stringify({ code: frame.code, message: frame.why }))));
         return;
     }
   }

@@ -63,11 +63,11 @@ export function createUpkeep(lists: Lists, news: News) {
   }
 
   function logged(member: Member, level: string, params: Buffer): void {
-    member.lane.onlyCall()?.onSignal?.({ type: 'log', level, params });
     const pace = paces.get(member) ?? allowance(LOGS_PER_SECOND);
     paces.set(member, pace);
     if (!pace.take()) return;
     const missing = pace.forget();
+    member.lane.onlyCall()?.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
     news.log(member, level, params);
   }
@@ -84,6 +84,10 @@ const LOG_CHARACTERS = 4_096;
 function writeLog(logger: Logger, level: string, params: Buffer, missing: number): void {
   const { data, logger: name } = JSON.parse(params.toString());
   const text = (typeof data === 'string' ? data : (JSON.stringify(data) ?? '')).slice(0, LOG_CHARACTERS);
-  const fields = { source: 'mcp', ...(typeof name === 'string' && { name }), ...(missing > 0 && { missing }) };
+  const fields = {
+    source: 'mcp',
+    ...(typeof name === 'string' && { name: name.slice(0, 128) }),
+    ...(missing > 0 && { missing }),
+  };
   logger[PINO_LEVEL[level] ?? 'info'](fields, text);
 }

@@ -22,11 +22,11 @@ export function openLog(directory: string, level: string): Log {
   const sink = openSink(file);
   const masks = new Set<(text: string) => string>();
   const mask = (text: string): string => {
-    let masked = text;
-    for (const next of masks) masked = next(masked);
-    return masked;
+    let covered = text;
+    for (const next of masks) covered = next(covered);
+    return covered;
   };
-  const hooks = { streamWrite: (line: string) => (masks.size === 0 ? line : mask(line)) };
+  const hooks = { streamWrite: (line: string) => (masks.size === 0 ? line : masked(line, mask)) };
   const logger = pino({ level, base: null, hooks }, sink);
 
   return {
@@ -39,4 +39,10 @@ export function openLog(directory: string, level: string): Log {
     },
     close: sink.close,
   };
+}
+
+/** Texts are masked, not the line they stand in: a mask must not break the line, nor miss what JSON writes differently. */
+function masked(line: string, mask: (text: string) => string): string {
+  const cover = (_: string, value: unknown) => (typeof value === 'string' ? mask(value) : value);
+  return `${JSON.stringify(JSON.parse(line), cover)}\n`;
 }
