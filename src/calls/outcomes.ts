@@ -18,6 +18,13 @@ const FATE: Record<Delivery, string> = {
   failed: 'the request failed',
 };
 
+/** States that pass by themselves. */
+const PASSING: Record<string, string> = {
+  waiting: 'it is restarting, try again',
+  draining: 'it is closing, try again soon',
+  closing: 'it is closing, try again soon',
+};
+
 export function outcomes(server: string) {
   const fail = (code: FailureCode, delivery: Delivery, message: string, gate?: Gate): Failure => ({
     ...{ code, delivery, message, server },
@@ -46,7 +53,7 @@ export function outcomes(server: string) {
     },
     refusal(gate: Gate): Outcome {
       const because = gate.why ? `: ${gate.why}` : '';
-      const remedy = gate.state === 'waiting' ? 'it is restarting, try again' : `troupe start ${server}`;
+      const remedy = PASSING[gate.state] ?? `troupe start ${server}`;
       return ended(fail('unavailable', 'not sent', `server ${server} is ${gate.state}${because}; ${remedy}`, gate));
     },
     busy: (queued: number): Outcome =>
