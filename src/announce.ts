@@ -52,7 +52,8 @@ function banner({ version, bus, members, tools, config, logFile }: Started): str
     `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
     `  log      ${logFile}`,
     `  call     npx troupe call ${call}`,
-    `           eval "$(npx troupe env)"; nats req ${subject}`,
+    '           eval "$(npx troupe env)"',
+    `           nats req ${subject}`,
     '  look     npx troupe status, npx troupe tools, npx troupe logs -f',
     'Ctrl-C stops all of it.',
   ];

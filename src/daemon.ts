@@ -10,7 +10,7 @@ import { formatComplaint } from './config/complaints.ts';
 import type { Paths } from './config/paths.ts';
 import { sentence, TroupeError } from './failures.ts';
 import { createParts, type Parts } from './parts.ts';
-import { readConfig } from './settings.ts';
+import { readConfig, type Settings } from './settings.ts';
 import { acquireLock, type Lock } from './store/lock.ts';
 import { openLog } from './telemetry/log.ts';
 import { VERSION } from './version.ts';
@@ -32,8 +32,8 @@ export type DaemonHandle = {
 const CLOSE_MS = 60_000;
 
 export async function runDaemon({ paths, env, announce }: DaemonOptions): Promise<DaemonHandle> {
-  const config = readConfig(paths, env);
   const lock = takeStateDirectory(paths);
+  const config = readOrRelease(paths, env, lock);
   const log = openLog(paths.logs, config.config.logLevel);
   for (const warning of config.warnings) log.logger.warn(formatComplaint(warning));
   const parts = createParts({
@@ -69,6 +69,16 @@ export async function runDaemon({ paths, env, announce }: DaemonOptions): Promis
 
   let stops = 0;
   return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
+}
+
+/** Whoever cannot read the configuration must not keep others from the state directory. */
+function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): Settings {
+  try {
+    return readConfig(paths, env);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
 }
 
 /** Two daemons on one state directory would each believe that the servers are theirs. */

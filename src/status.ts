@@ -20,6 +20,8 @@ export type StatusWorld = {
     startedAt: number;
     stateDir: string;
     config: string | undefined;
+    /** Why the file as it is now is not in force. */
+    configError: string | null;
     logFile: string;
   };
 };

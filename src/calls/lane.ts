@@ -44,6 +44,7 @@ export function createLane(options: LaneOptions) {
   let peer: Peer | undefined;
   let gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
   let sequence = 0;
+  let callers = 0;
   let isPumping = false;
   let onIdle: (() => void) | undefined;
   let lastActiveAt = now();
@@ -54,6 +55,7 @@ export function createLane(options: LaneOptions) {
     write(request) {
       const { method, params } = request.call;
       request.isSent = true;
+      if (request.call.door !== 'troupe') callers++;
       sent.set(request.id, request);
       const compose = MAY_PROGRESS.has(method) ? progressFrame : requestFrame;
       peer?.write(compose(Number(request.id), method, params));
@@ -82,7 +84,7 @@ export function createLane(options: LaneOptions) {
   }
 
   function finish(request: InFlight, outcome: Outcome): void {
-    if (request.isSent) sent.delete(request.id);
+    if (request.isSent && sent.delete(request.id) && request.call.door !== 'troupe') callers--;
     else if (request.isQueued) queue.forget(request);
     deadlines.remove(request);
     if (request.progress) flushProgress(request);
@@ -187,8 +189,9 @@ export function createLane(options: LaneOptions) {
     get idleMs() {
       return sent.size > 0 || queue.length > 0 ? 0 : now() - lastActiveAt;
     },
+    /** Callers' requests at the server; our own, such as lists and pings, do not count. */
     get inFlight() {
-      return sent.size;
+      return callers;
     },
     get queued() {
       return queue.length;

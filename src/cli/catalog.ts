@@ -44,10 +44,16 @@ export async function list({ output, paths }: Cli, kind: Kind, server: string | 
 /** The server's name stands in each row only where there may be several. */
 function listing(output: Output, kind: Kind, items: Listing['items'], isMixed: boolean): string {
   const { columns, row } = LAYOUTS[kind];
-  const titles = [...(isMixed ? ['SERVER'] : []), ...columns].map((title): Column => ({ title, elastic: true }));
+  const titles = [...(isMixed ? ['SERVER'] : []), ...columns].map(
+    (title): Column => ({ title, elastic: GIVES_WAY.has(title) }),
+  );
   const rows = items.map(({ server, item }) => [...(isMixed ? [server] : []), ...row(item)]);
-  return table(output, titles, rows);
+  // A program that reads along wants whole words.
+  return table(output.isTerminal ? output : { ...output, width: Number.POSITIVE_INFINITY }, titles, rows);
 }
+
+/** What must be typed again is cut last. */
+const GIVES_WAY = new Set(['ARGUMENTS', 'DESCRIPTION']);
 
 const LAYOUTS: Record<Kind, { columns: string[]; row: (item: Item) => string[] }> = {
   tools: {

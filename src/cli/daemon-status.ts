@@ -31,6 +31,8 @@ export type Status = {
     readonly stateDir: string;
     /** None when there is no file and the reference servers are run. */
     readonly config?: string | null;
+    /** Why the file as it is now is not in force. */
+    readonly configError?: string | null;
     readonly logFile: string;
     readonly memoryBytes: number;
   };

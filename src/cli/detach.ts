@@ -1,10 +1,11 @@
 // `up --detach`: starts itself in the background and returns when the daemon is ready, or with the reason it is not.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sentence, TroupeError } from '../failures.ts';
+import { makeDirectory } from '../store/directory.ts';
 import { type Status, statusOf } from './daemon-status.ts';
 import type { Output } from './output.ts';
 import { type Cli, OK } from './verb.ts';
@@ -36,7 +37,7 @@ function start({ env, paths }: Cli, { config }: UpOptions, wordsFile: string): C
   const script = process.argv[1];
   if (script === undefined) throw new TroupeError('internal', 'troupe cannot tell where its own program is');
   try {
-    mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
+    makeDirectory(paths.logs);
     // Only this one start's words: the daemon's log is elsewhere, and rotates.
     const words = openSync(wordsFile, 'w', 0o600);
     const args = [...process.execArgv, script, 'up', ...(config === undefined ? [] : ['--config', config])];

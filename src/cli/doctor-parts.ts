@@ -45,7 +45,9 @@ async function daemonCheck({ paths }: Cli): Promise<{ found: Status | undefined;
     }
     const pid = notedPid(paths);
     const crashed = pid === undefined ? '' : isAlive(pid) ? `; pid ${pid} does not answer` : '; the last one crashed';
-    return { found, check: { name, state: 'ok', detail: `not running${crashed}` } };
+    if (crashed === '') return { found, check: { name, state: 'ok', detail: 'not running' } };
+    const remedy = 'troupe down ends what it left, troupe up starts anew';
+    return { found, check: { name, state: 'warn', detail: `not running${crashed}`, remedy } };
   } catch (error) {
     const remedy = `remove ${paths.socket} if it is not yours, or set TROUPE_STATE`;
     return { found: undefined, check: { name, state: 'fail', detail: firstLine(error), remedy } };

@@ -3,6 +3,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { TroupeError } from '../failures.ts';
+import { statusOf } from './daemon-status.ts';
 import { type Output, type Style, usage, withoutControls } from './output.ts';
 import { openTail, readOld, type Tail } from './tail.ts';
 import { type Cli, OK } from './verb.ts';
@@ -40,11 +42,19 @@ export async function logs(cli: Cli, server: string | undefined, options: LogOpt
   readOld(`${file}.1`, tail, keep);
   tail.read(keep);
   for (const line of last) show(line);
+  if (last.length === 0 && server !== undefined) await mustBeKnown(cli, server);
   if (last.length === 0 && !options.follow)
     output.say(
       existsSync(file) ? 'no such lines in the log' : `there is no log yet at ${file}; start with \`troupe up\``,
     );
   return options.follow ? follow(tail, (line) => wanted(line) && show(line)) : OK;
+}
+
+/** No line is no news, unless the daemon that runs has never heard of such a server. */
+async function mustBeKnown({ paths }: Cli, server: string): Promise<void> {
+  const servers = (await statusOf(paths))?.servers;
+  if (servers?.every(({ name }) => name !== server))
+    throw new TroupeError('unknownServer', `there is no server ${server}; troupe ps lists them`);
 }
 
 /** Until Ctrl-C. */

@@ -8,6 +8,7 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Output = {
   readonly json: boolean;
   /** Columns a table may use. */
+  readonly isTerminal: boolean;
   readonly width: number;
   /** Is somebody watching stderr, so that a progress bar or a question makes sense? */
   readonly isWatched: boolean;
@@ -29,6 +30,7 @@ export function processOutput(json: boolean, env: NodeJS.ProcessEnv): Output {
   const isColored = Boolean(stdout.isTTY && stderr.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
   return {
     json,
+    isTerminal: Boolean(stdout.isTTY),
     width: Math.max(40, stdout.columns || 80), // a terminal of no size is one that does not know it
     isWatched: Boolean(stderr.isTTY) && !json,
     print(text) {

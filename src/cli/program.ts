@@ -75,7 +75,7 @@ function catalogVerbs(program: Command, verb: Verb, run: Run): void {
 function callVerbs(program: Command, verb: Verb, run: Run): void {
   program.commandsGroup('Calls:');
   const timed: Verb = (words, description) =>
-    verb(words, description).option('--timeout <time>', 'give up and cancel after, like 30s');
+    verb(words, description).option('--timeout <time>', 'give up and cancel after, like 30s; progress extends it');
   timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json')
     .option('--args <json>', 'the arguments as JSON; @file reads a file, - reads stdin')
     .action((server, tool, pairs, options) =>

@@ -1,8 +1,9 @@
 // `add`, `rm`: one server of the configuration. A running daemon takes the change up at once.
 
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
 import { defaultConfig } from '../config/defaults.ts';
 import { addServer, removeServer } from '../config/edit.ts';
+import type { ServerDefinition } from '../config/schema.ts';
 import { sentence, TroupeError } from '../failures.ts';
 import { withControl } from './control.ts';
 import { statusOf } from './daemon-status.ts';
@@ -25,17 +26,23 @@ export async function add(cli: Cli, name: string, words: readonly string[], opti
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   };
   const file = await configFile(cli, options.config);
-  if (!existsSync(file) && (await statusOf(cli.paths))?.daemon.config === null) writeReference(cli, file);
-  addServer(file, name, definition);
+  const isFirst = !existsSync(file) && (await statusOf(cli.paths))?.daemon.config === null;
+  if (isFirst) addWithReference(cli, file, name, definition);
+  else addServer(file, name, definition);
   return tellDaemon(cli, { done: `added ${name} to ${file}`, change: { added: [name], config: file } });
 }
 
-/** What runs without a file goes on running: it is written down first, in one step, so that no reload sees half of it. */
-function writeReference({ output, paths }: Cli, file: string): void {
+/** What runs without a file goes on running: all is written in one step, so that no reload sees half of it. */
+function addWithReference({ output, paths }: Cli, file: string, name: string, definition: ServerDefinition): void {
   const draft = `${file}.draft`;
-  for (const { name, command, args, env } of defaultConfig(paths).servers)
-    addServer(draft, name, { command, args, ...(Object.keys(env).length > 0 && { env }) });
-  renameSync(draft, file);
+  try {
+    for (const { name: known, command, args, env } of defaultConfig(paths).servers)
+      addServer(draft, known, { command, args, ...(Object.keys(env).length > 0 && { env }) });
+    addServer(draft, name, definition);
+    renameSync(draft, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
   output.say(`wrote the reference servers to ${file} too; troupe rm takes them out again`);
 }
 

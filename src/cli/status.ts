@@ -35,7 +35,7 @@ export async function env({ output, paths }: Cli): Promise<number> {
   if (output.json) output.print(raw);
   else
     for (const [name, value] of Object.entries(JSON.parse(raw.toString()) as Record<string, string>))
-      output.print(`${name}=${quoted(value)}`);
+      output.print(`${name}=${quoted(value)}\nexport ${name}`); // in two lines: each is good for something on its own
   return OK;
 }
 
@@ -94,6 +94,7 @@ function summary(output: Output, { daemon, bus, store, plugins }: Status): strin
       `${name} ${paintState(output, state)}  ${flat(error ?? '')}`,
     ]),
     ['config', daemon.config ?? 'none, so the three reference servers are run'],
+    ...(daemon.configError ? ([['', `not applied: ${flat(daemon.configError)}`]] as [string, string][]) : []),
     ['log', daemon.logFile],
   ];
   return rows.map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`).join('\n');

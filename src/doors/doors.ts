@@ -34,6 +34,7 @@ export async function openDoors(options: DoorsOptions) {
   const [cast, catalog, events] = [the('cast'), the('catalog'), the('events')];
   let config: Config = options.config;
   let door: NatsDoor | undefined;
+  let refused: string | undefined;
 
   function openNats(nc: NatsConnection): void {
     void door?.close();
@@ -59,6 +60,7 @@ export async function openDoors(options: DoorsOptions) {
     for (const { message } of warnings) logger.warn(message);
     const change = difference(config, next);
     config = next;
+    refused = undefined;
     cast.apply(change);
     for (const server of change.added) door?.openServer(server.name);
     await Promise.all(change.removed.map((server) => door?.closeServer(server)));
@@ -78,14 +80,17 @@ export async function openDoors(options: DoorsOptions) {
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
-        ...{ config: config.path, logFile: log.file },
+        ...{ config: config.path, configError: refused ?? null, logFile: log.file },
       },
     });
   const environment = () => the('bus').environment();
   const methods = controlMethods({ cast, catalog, status, environment, reload, stop: options.stop });
   const control = await openControl(paths.socket, cast, methods);
   const watcher = watchConfig(paths.config, () => {
-    reload().catch((error) => logger.error(`the configuration was not applied: ${sentence(error)}`));
+    reload().catch((error) => {
+      refused = sentence(error);
+      logger.error(`the configuration was not applied: ${refused}`);
+    });
   });
   const isOpening = ({ server, state }: Member) =>
     state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);

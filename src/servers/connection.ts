@@ -61,6 +61,10 @@ export function stdioConnection(world: ConnectionWorld) {
         health.noise();
         world.onNotice(member, notice);
       },
+      onLate: (line) => {
+        health.noise();
+        logger.debug({ source: 'protocol' }, `late progress: ${line.subarray(0, 200)}`);
+      },
       onStray: (reason, line) => {
         health.noise();
         stray(reason, line);

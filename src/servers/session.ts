@@ -21,6 +21,8 @@ export type SessionOptions = {
   readonly onRefused: (why: string) => void;
   readonly onNotice: (notice: Said) => void;
   readonly onStray: (why: string, line: Buffer) => void;
+  /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
+  readonly onLate: (line: Buffer) => void;
   readonly openMs: number;
 };
 
@@ -30,7 +32,7 @@ const EMPTY = Buffer.from('{}');
 const NO_METHOD = (method: string) => JSON.stringify({ code: -32601, message: `troupe does not answer ${method}` });
 
 export function createSession(options: SessionOptions) {
-  const { lane, server, send, reply, onReady, onRefused, onNotice, onStray } = options;
+  const { lane, server, send, reply, onReady, onRefused, onNotice, onStray, onLate } = options;
   const ask = asker(lane, server);
   let era: Era | undefined;
 
@@ -76,7 +78,7 @@ export function createSession(options: SessionOptions) {
     const notice = readNotice(method, params);
     if (typeof notice === 'string') return onStray(notice, line);
     if (notice.type !== 'progress') return onNotice(notice);
-    if (!lane.progress(notice.token, notice.progress)) onStray('progress of nothing, or not increasing', line);
+    if (!lane.progress(notice.token, notice.progress)) onLate(line);
   }
 
   return {

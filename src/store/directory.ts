@@ -2,13 +2,13 @@
 // Never opens an existing database as a plain file: closing that descriptor would drop the locks SQLite holds on it.
 
 import { chmodSync, closeSync, mkdirSync, openSync, type Stats, statfsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { sentence, TroupeError } from '../failures.ts';
 
 /** Makes the directory if need be and returns the path of the file in it, which exists and is private. */
 export function prepareFile(directory: string, name: string): string {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory);
     keepPrivate(directory);
     refuseNetwork(directory);
     const file = join(directory, name);
@@ -18,6 +18,19 @@ export function prepareFile(directory: string, name: string): string {
     throw error instanceof TroupeError ? error : new TroupeError('unavailable', whyNot(directory, error));
   }
 }
+
+/** Level by level: Node's own recursion never returns where a parent exists but takes no entries, such as /proc. */
+export function makeDirectory(directory: string): void {
+  if (isDirectory(directory)) return;
+  makeDirectory(dirname(directory));
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    if (!isDirectory(directory)) throw error; // else somebody was faster
+  }
+}
+
+const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** The name of a filesystem that several machines may share, by the type `statfs` gives on Linux. */
 export function networkFilesystem(type: number): string | undefined {

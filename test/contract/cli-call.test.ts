@@ -26,7 +26,7 @@ test('a call prints the text and passes numbers with every digit', async () => {
   expect(asked.at(-1)?.line).toContain(
     '"params":{"name":"add","arguments":{"a":9007199254740993,"s":"5","raw":[1.0]}}',
   );
-  expect(asked.at(-1)?.params).toMatchObject({ server: 'demo', method: 'tools/call', progress: true });
+  expect(asked.at(-1)?.params).toMatchObject({ server: 'demo', method: 'tools/call' });
 });
 
 test('--json prints the result byte for byte', async () => {

@@ -10,6 +10,7 @@ const plain = (width: number): Output => ({
   json: false,
   width,
   isWatched: false,
+  isTerminal: true,
   print: () => {},
   say: () => {},
   draw: () => {},

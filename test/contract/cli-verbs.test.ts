@@ -91,9 +91,9 @@ test('env prints one shell line, quoted only where a shell needs it', async () =
   await using place = workplace();
   let url = 'nats://s3cret@127.0.0.1:4222';
   await place.control(() => ({ result: JSON.stringify({ NATS_URL: url }) }));
-  expect((await place.run('env')).stdout).toBe(`NATS_URL=${url}\n`);
+  expect((await place.run('env')).stdout).toBe(`NATS_URL=${url}\nexport NATS_URL\n`);
   url = "nats://a'b@h";
-  expect((await place.run('env')).stdout).toBe(`NATS_URL='nats://a'\\''b@h'\n`);
+  expect((await place.run('env')).stdout).toBe(`NATS_URL='nats://a'\\''b@h'\nexport NATS_URL\n`);
   expect(JSON.parse((await place.run('env', '--json')).stdout)).toEqual({ NATS_URL: url });
 });
 
@@ -113,7 +113,7 @@ test('tools shows arguments and says whose tools are missing', async () => {
   const { code, stdout, stderr } = await place.run('tools');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^demo +add +a \[b\] +Adds/m);
-  expect(widest(stdout)).toBeLessThanOrEqual(80);
+  expect(stdout).not.toContain('…'); // whoever reads a pipe wants whole words
   expect(stderr).toBe('not listed: gone is failed: it died\n');
   expect(await place.run('tools', 'gone')).toMatchObject({ code: 4, stdout: '' });
 });

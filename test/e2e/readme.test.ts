@@ -68,7 +68,7 @@ describe('the first screen', () => {
 describe('each command works as it is written', () => {
   const last = commands.filter((command) => /troupe (up|down|doctor)/.test(command));
   it.each(commands.filter((command) => !last.includes(command)))('%s', async (command) => {
-    const needsEnv = command.startsWith('nats ') ? 'eval "$(npx troupe env)" && export NATS_URL && ' : '';
+    const needsEnv = command.startsWith('nats ') ? 'eval "$(npx troupe env)" && ' : '';
     const { exitCode, stdout, stderr } = await inShell(needsEnv + command);
     expect(exitCode, stderr).toBe(0);
     const reply = replyAfter(command);
@@ -76,7 +76,7 @@ describe('each command works as it is written', () => {
   });
 
   it('the example calls the same tool', async () => {
-    const { stdout, stderr } = await inShell('eval "$(npx troupe env)" && export NATS_URL && node examples/call.mjs');
+    const { stdout, stderr } = await inShell('eval "$(npx troupe env)" && node examples/call.mjs');
     expect(stdout, stderr).toBe('Echo: hi');
   });
 
