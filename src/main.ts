@@ -36,5 +36,7 @@ function usageCode(error: CommanderError): number {
   if (error.exitCode === 0) return 0;
   if (error.code === 'commander.help') return 2; // the help itself was the answer
   const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
-  return reportError(usage(`${message}; see \`troupe --help\``), json);
+  const verb = words.find((word) => !word.startsWith('-'));
+  const isKnown = verb !== undefined && error.code !== 'commander.unknownCommand';
+  return reportError(usage(`${message}; see \`troupe ${isKnown ? `${verb} ` : ''}--help\``), json);
 }

@@ -1,6 +1,6 @@
 // `call`, `read`, `prompt`, `complete`: one request to one server, with its progress, and with Ctrl-C as cancellation.
 
-import { TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../failures.ts';
 import { argumentsJson, stringArguments } from './arguments.ts';
 import type { Listing } from './catalog.ts';
 import { isToolError, printContents, printPrompt, printToolResult } from './content.ts';
@@ -84,8 +84,9 @@ async function perform({ output }: Cli, control: Control, request: Request): Pro
     const result = await Promise.race([pending.result, interrupt.givenUp]);
     return interrupt.happened() ? undefined : result;
   } catch (error) {
-    if (interrupt.happened()) return undefined;
-    throw error;
+    if (!interrupt.happened()) throw error;
+    output.say(sentence(error)); // whether it had been sent is what the caller must know now
+    return undefined;
   } finally {
     interrupt.forget();
     progress.end();
