@@ -3,7 +3,6 @@
 
 import { createHash } from 'node:crypto';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
 import { sentence, TroupeError } from '../failures.ts';
@@ -23,10 +22,6 @@ const PINNED: Release = {
 const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 // Debian installs into /usr/sbin, which is often not on a user's PATH.
 const USUAL_PLACES = ['/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
-
-export function defaultCacheDir(env: Environment): string {
-  return join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'troupe');
-}
 
 /** Looks, and changes nothing. A server named by TROUPE_NATS_SERVER is used or complained about, never passed over. */
 export async function findNatsServer(where: { env: Environment; cacheDir: string }): Promise<NatsServer | undefined> {

@@ -12,7 +12,7 @@ export type Signal =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer };
 
 export type Call = {
-  /** The caller's handle for cancellation and progress events; unguessable unless the caller chose it. */
+  /** The caller's handle for cancellation and progress events. Unguessable where it is one and the caller chose none. */
   readonly requestId: string;
   readonly server: string;
   readonly method: string;

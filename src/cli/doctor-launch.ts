@@ -8,9 +8,9 @@ import { type Frame, readFrame } from '../protocol/frame.ts';
 import { splitLines } from '../protocol/lines.ts';
 import { spawnChild } from '../servers/child.ts';
 import { childEnvironment } from '../servers/environment.ts';
+import { withoutControls } from '../telemetry/printable.ts';
 import { VERSION } from '../version.ts';
 import type { Check } from './doctor-machine.ts';
-import { withoutControls } from './output.ts';
 
 const LONGEST_MS = 60_000;
 const STDERR_LINES = 5;

@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TroupeError } from '../failures.ts';
+import { withoutControls } from '../telemetry/printable.ts';
 import { statusOf } from './daemon-status.ts';
-import { type Output, type Style, usage, withoutControls } from './output.ts';
+import { type Output, type Style, usage } from './output.ts';
 import { openTail, readOld, type Tail } from './tail.ts';
 import { type Cli, OK } from './verb.ts';
 

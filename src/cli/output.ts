@@ -2,6 +2,7 @@
 // What a server wrote is shown on a terminal without its control characters, so that it cannot drive the terminal.
 
 import { FAILURES, type FailureCode, sentence, TroupeError } from '../failures.ts';
+import { withoutControls } from '../telemetry/printable.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -44,12 +45,6 @@ export function processOutput(json: boolean, env: NodeJS.ProcessEnv): Output {
     paint: (style, text) => (isColored ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text),
     safe: (text) => (stdout.isTTY ? withoutControls(text) : text),
   };
-}
-
-/** Escape sequences of a tool's answer could retitle, overwrite or type into the reader's terminal. */
-export function withoutControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it is about
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '�');
 }
 
 export const usage = (message: string): TroupeError => new TroupeError('invalid', message);

@@ -1,7 +1,8 @@
 // A bar on stderr while a call runs, drawn only for somebody who watches, and gone when the call ends.
 
+import { withoutControls } from '../telemetry/printable.ts';
 import type { Notice } from './control.ts';
-import { type Output, withoutControls } from './output.ts';
+import type { Output } from './output.ts';
 import { cut, flat } from './table.ts';
 
 const BAR = 24;

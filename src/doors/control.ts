@@ -41,9 +41,9 @@ type Connection = { finish(): void };
 /** A directory in a shared place may have been made by somebody else, who could then stand in for the daemon. */
 function ownDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  const { uid, mode } = lstatSync(path);
-  const isOurs = process.getuid === undefined || uid === process.getuid();
-  if (!isOurs || (mode & 0o077) !== 0 || !lstatSync(path).isDirectory())
+  const found = lstatSync(path); // of a link it tells of the link
+  const isOurs = process.getuid === undefined || found.uid === process.getuid();
+  if (!isOurs || (found.mode & 0o077) !== 0 || !found.isDirectory())
     throw new TroupeError(
       'unauthorized',
       `${path} is open to others; remove it, or set TROUPE_STATE to a shorter path`,

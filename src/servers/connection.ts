@@ -6,6 +6,7 @@ import type { FromConnection, ServerSpec, ToConnection } from '../../machines/se
 import { sentence } from '../failures.ts';
 import { splitLines } from '../protocol/lines.ts';
 import type { Store } from '../store/store.ts';
+import { withoutControls } from '../telemetry/printable.ts';
 import { spawnChild } from './child.ts';
 import { childEnvironment } from './environment.ts';
 import type { Facts } from './facts.ts';
@@ -132,9 +133,5 @@ export function stdioConnection(world: ConnectionWorld) {
 /** A process that died usually said why, on its last line of stderr. */
 function withLastWords(reason: string, tail: readonly string[]): string {
   const words = tail.findLast((line) => /error|fail|cannot|denied|not found/i.test(line)) ?? tail.at(-1);
-  return words ? `${reason}; its last words: ${printable(words).slice(0, 200)}` : reason;
+  return words ? `${reason}; its last words: ${withoutControls(words).slice(0, 200)}` : reason;
 }
-
-/** It is shown on terminals, which obey what a stranger writes there. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it is about
-const printable = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ');

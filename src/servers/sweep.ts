@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Store } from '../store/store.ts';
 import { signalGroup } from './child.ts';
 import { MARKER } from './environment.ts';
-import { isSame, processIdentity } from './identity.ts';
+import { processIdentity } from './identity.ts';
 
 type ProcessRow = { kind: string; name: string; pid: number; start_time: string; boot_id: string };
 
@@ -36,7 +36,7 @@ export async function endMarked(marker: string): Promise<number[]> {
 async function isOurs(pid: number, identity: { startTime: string; bootId: string }): Promise<boolean> {
   const found = await processIdentity(pid);
   if (!found) return (await processIdentity(process.pid))?.bootId === identity.bootId;
-  return isSame(pid, identity);
+  return found.startTime === identity.startTime && found.bootId === identity.bootId;
 }
 
 /** Those that left their group still carry our mark in their environment. Only Linux lets us look for it. */

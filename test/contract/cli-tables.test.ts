@@ -2,9 +2,10 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Output, withoutControls } from '../../src/cli/output.ts';
+import type { Output } from '../../src/cli/output.ts';
 import { barText } from '../../src/cli/progress.ts';
 import { ago, bytes, cut, table } from '../../src/cli/table.ts';
+import { withoutControls } from '../../src/telemetry/printable.ts';
 
 const plain = (width: number): Output => ({
   json: false,

@@ -8,7 +8,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
-import { defaultCacheDir, fetchNatsServer, findNatsServer, type NatsServer } from '../../src/bus/acquire.ts';
+import { fetchNatsServer, findNatsServer, type NatsServer } from '../../src/bus/acquire.ts';
+import { pathsOf } from '../../src/config/paths.ts';
 
 type Options = { jetstream?: boolean; maxPayload?: number; token?: string };
 
@@ -92,7 +93,7 @@ let binary: Promise<NatsServer> | undefined;
 
 /** The nats-server of this machine, fetched into troupe's own cache when there is none. */
 export function natsBinary(): Promise<NatsServer> {
-  const where = { env: process.env, cacheDir: defaultCacheDir(process.env) };
+  const where = { env: process.env, cacheDir: pathsOf(process.env).cache };
   binary ??= findNatsServer(where).then((found) => found ?? fetchNatsServer(where));
   return binary;
 }
