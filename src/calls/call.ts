@@ -11,6 +11,18 @@ export type Signal =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer };
 
+/** A server's question to the caller's side, on behalf of the call it is working on. */
+export type Ask = {
+  readonly method: string;
+  readonly params: Buffer;
+  /** Called at most once. */
+  readonly answer: (answer: Answer) => void;
+};
+export type Answer = { readonly ok: true; readonly result: Buffer } | { readonly ok: false; readonly error: Buffer };
+
+/** `nats` is one plain request; `rpc` a whole MCP session over NATS. */
+export type Door = 'nats' | 'control' | 'plugin' | 'troupe' | 'http' | 'sse' | 'websocket' | 'stdio' | 'rpc';
+
 export type Call = {
   /** The caller's handle for cancellation and progress events. Unguessable where it is one and the caller chose none. */
   readonly requestId: string;
@@ -21,12 +33,16 @@ export type Call = {
   /** The whole `params` object as JSON bytes, forwarded unchanged but for the progress token. */
   readonly params: Buffer;
   readonly principal: string;
-  readonly door: 'nats' | 'control' | 'plugin' | 'troupe';
+  readonly door: Door;
+  /** The host's session it was made in, if it was. */
+  readonly session?: string;
   readonly timeoutMs?: number;
   /** Somebody knows the request id and may cancel by it. */
   readonly isCancellable?: boolean;
   /** Called for progress and logs while the call is in flight, never after its outcome. */
   readonly onSignal?: (signal: Signal) => void;
+  /** Takes a server's question and returns how to withdraw it; undefined when this caller cannot answer such a one. */
+  readonly onAsk?: (ask: Ask) => (() => void) | undefined;
   /** Called exactly once. */
   readonly settle: (outcome: Outcome) => void;
 };

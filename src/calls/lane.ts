@@ -6,30 +6,10 @@ import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
 import { type Gate, outcomes } from './outcomes.ts';
+import type { LaneOptions, LaneSettings, Peer } from './peer.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { createQueue } from './queue.ts';
 import { actorDriver, type Effects, type InFlight, newRequest, tableDriver } from './request.ts';
-
-export type LaneSettings = {
-  readonly timeoutMs: number;
-  readonly maxTimeoutMs: number;
-  readonly maxInFlight: number;
-  readonly maxQueued: number;
-};
-
-/** The way to the server. `hasRoom` is false while the server does not read what we write. */
-export type Peer = { write(frame: Buffer): void; cancel(id: string, why: string): void; hasRoom(): boolean };
-
-export type LaneOptions = {
-  readonly server: string;
-  readonly settings: LaneSettings;
-  readonly driver: 'table' | 'actor';
-  /** Why a call must not be sent, asked when it is about to be: only then is it known what the server offers. */
-  readonly refusalOf: (call: Call) => Failure | undefined;
-  readonly onSettled: (request: InFlight, outcome: Outcome) => void;
-  readonly onWanted: () => void;
-  readonly onCrash: (error: unknown) => void;
-};
 
 export type Lane = ReturnType<typeof createLane>;
 
@@ -58,7 +38,7 @@ export function createLane(options: LaneOptions) {
       if (request.call.door !== 'troupe') callers++;
       sent.set(request.id, request);
       const compose = MAY_PROGRESS.has(method) ? progressFrame : requestFrame;
-      peer?.write(compose(Number(request.id), method, params));
+      peer?.write(compose(Number(request.id), method, params), request.id, request.call);
     },
     relay: relayProgress,
     extend(request) {
@@ -71,9 +51,8 @@ export function createLane(options: LaneOptions) {
     answerCancelled: (request) => finish(request, say.cancelled(request, gate, 'outcome unknown')),
     answerTimeoutUnsent: (request) => finish(request, say.timeout(request, gate, 'not sent')),
     answerTimeout: (request) => finish(request, say.timeout(request, gate, 'outcome unknown')),
-    answerUnsent: (request) =>
-      finish(request, request.refusal ? { ok: false, failure: request.refusal } : say.gone(request, gate, 'not sent')),
-    answerLost: (request) => finish(request, say.gone(request, gate, 'outcome unknown')),
+    answerUnsent: (request) => finish(request, refused(request) ?? say.gone(request, gate, 'not sent')),
+    answerLost: (request) => finish(request, refused(request) ?? say.gone(request, gate, 'outcome unknown')),
   };
   const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
 
@@ -94,6 +73,7 @@ export function createLane(options: LaneOptions) {
     if (onIdle && sent.size === 0) onIdle();
   }
 
+  const refused = ({ refusal }: InFlight): Outcome | undefined => refusal && { ok: false, failure: refusal };
   const canSend = () => gate.mode === 'open' && sent.size < settings.maxInFlight && peer?.hasRoom() === true;
 
   /** Not re-entrant: each call that ends pumps, and a full queue of refusals would otherwise be a stack as deep. */
@@ -149,6 +129,22 @@ export function createLane(options: LaneOptions) {
       drive(request, 'progress');
       return true;
     },
+    /** Only this request failed on its way; the server may be well. */
+    fail(id: string, failure: Failure): void {
+      const request = sent.get(id);
+      if (request) drive(Object.assign(request, { refusal: failure }), 'gone');
+    },
+    /** While somebody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
+    suspend(id: string): () => void {
+      const request = sent.get(id);
+      if (request) request.deadline = request.latestDeadline;
+      return () => {
+        if (!request || sent.get(id) !== request) return;
+        deadlines.remove(request);
+        effects.extend(request);
+        deadlines.add(request);
+      };
+    },
     cancel(request: InFlight, why: string): void {
       request.why = why;
       drive(request, 'cancel');
@@ -180,12 +176,9 @@ export function createLane(options: LaneOptions) {
       settings = next;
       pump();
     },
-    /** The call that the server must be working on, if there is only one; never a guess between two. */
-    onlyCall(): Call | undefined {
-      if (sent.size !== 1) return undefined;
-      for (const { call } of sent.values()) return call;
-      return undefined;
-    },
+    sent: (id: string): InFlight | undefined => sent.get(id),
+    /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
+    inProgress: (): InFlight[] => [...sent.values()].filter(({ call }) => call.door !== 'troupe'),
     get idleMs() {
       return sent.size > 0 || queue.length > 0 ? 0 : now() - lastActiveAt;
     },

@@ -54,7 +54,11 @@ export function outcomes(server: string) {
     refusal(gate: Gate): Outcome {
       const because = gate.why ? `: ${gate.why}` : '';
       const remedy = PASSING[gate.state] ?? `troupe start ${server}`;
-      return ended(fail('unavailable', 'not sent', `server ${server} is ${gate.state}${because}; ${remedy}`, gate));
+      const message =
+        gate.state === 'needs login' // which says the remedy itself
+          ? `server ${server} needs login${because}`
+          : `server ${server} is ${gate.state}${because}; ${remedy}`;
+      return ended(fail('unavailable', 'not sent', message, gate));
     },
     busy: (queued: number): Outcome =>
       ended(fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`)),

@@ -1,13 +1,15 @@
-// Progress on its way to the caller, at a pace a reader can take: the newest of each interval, and always the last one.
+// Progress on its way to the caller, at a pace a reader can take: a burst as it comes, then the newest of each interval,
+// and always the last one.
 
 import { now } from './deadlines.ts';
 import type { InFlight } from './request.ts';
 
 const INTERVAL_MS = 50;
+const BURST_MS = 32 * INTERVAL_MS;
 
 export function relayProgress(request: InFlight): void {
   if (!request.call.onSignal || request.progressTimer) return;
-  const wait = request.relayedAt + INTERVAL_MS - now();
+  const wait = paidUntil(request) + INTERVAL_MS - now();
   if (wait <= 0) flushProgress(request);
   else request.progressTimer = setTimeout(flushProgress, wait, request);
 }
@@ -18,6 +20,9 @@ export function flushProgress(request: InFlight): void {
   const { progress } = request;
   if (!progress) return;
   request.progress = undefined;
-  request.relayedAt = now();
+  request.relayedAt = paidUntil(request) + INTERVAL_MS;
   request.call.onSignal?.({ type: 'progress', ...progress });
 }
+
+/** Whoever has been silent may say several things at once. */
+const paidUntil = ({ relayedAt }: InFlight): number => Math.max(relayedAt, now() - BURST_MS);

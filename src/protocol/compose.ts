@@ -22,6 +22,11 @@ export function notificationFrame(method: string, params?: Buffer): Buffer {
   return callFrame(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params);
 }
 
+/** A request whose id is given as JSON text. */
+export function askFrame(rawId: string, method: string, params: Buffer): Buffer {
+  return callFrame(`{"jsonrpc":"2.0","id":${rawId},"method":${JSON.stringify(method)}`, params);
+}
+
 export function resultFrame(rawId: string, result: Buffer): Buffer {
   return frame(`{"jsonrpc":"2.0","id":${rawId},"result":`, result);
 }

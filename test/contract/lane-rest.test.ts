@@ -2,9 +2,10 @@
 // own pass a gate that callers wait at, but never go to a server that is not there.
 
 import { describe, expect, it } from 'vitest';
-import type { Call, Outcome } from '../../src/calls/call.ts';
+import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
+import { requestBehind } from '../../src/servers/attribution.ts';
 import { eventually } from '../support/eventually.ts';
 
 const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 1, maxQueued: 10 };
@@ -34,14 +35,27 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     const s = stage(driver);
     s.attach();
     s.open();
-    expect(s.lane.onlyCall()).toBeUndefined();
+    expect(requestBehind(s.lane, undefined)).toBeUndefined();
     const { id } = s.submit('a');
     s.submit('b');
-    expect(s.lane.onlyCall()?.name).toBe('a'); // b still waits here
+    expect(requestBehind(s.lane, undefined)?.call.name).toBe('a'); // b still waits here
     s.lane.retune({ ...SETTINGS, maxInFlight: 2 });
-    expect(s.lane.onlyCall()).toBeUndefined();
+    expect(requestBehind(s.lane, undefined)).toBeUndefined();
     s.lane.answer(id, 'result', Buffer.from('{}'));
-    expect(s.lane.onlyCall()?.name).toBe('b');
+    expect(requestBehind(s.lane, undefined)?.call.name).toBe('b');
+  });
+
+  it('relays a flood of progress as its beginning and, before the answer, its newest', () => {
+    const s = stage(driver);
+    s.attach();
+    s.open();
+    const heard: number[] = [];
+    const onSignal = (signal: Signal) => void (signal.type === 'progress' && heard.push(signal.progress));
+    const { id } = s.lane.submit({ ...s.call('a'), onSignal }) as InFlight;
+    for (let progress = 1; progress <= 1_000; progress++) s.lane.progress(id, { progress });
+    expect(heard.length).toBeLessThan(100);
+    s.lane.answer(id, 'result', Buffer.from('{}'));
+    expect(heard.at(-1)).toBe(1_000);
   });
 
   it('tells when the last call at the server is done, at once if there is none', () => {

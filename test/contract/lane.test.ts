@@ -3,7 +3,8 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
-import { createLane, type LaneSettings } from '../../src/calls/lane.ts';
+import { createLane } from '../../src/calls/lane.ts';
+import type { LaneSettings } from '../../src/calls/peer.ts';
 import type { InFlight } from '../../src/calls/request.ts';
 import type { Failure } from '../../src/failures.ts';
 import { eventually } from '../support/eventually.ts';
@@ -171,7 +172,7 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     s.lane.answer(id, 'result', Buffer.from('{}'));
     expect(s.lane.progress(id, { progress: 6 })).toBe(false);
     const report = (progress: number) => ({ type: 'progress', progress, total: 5 });
-    expect(heard).toEqual([report(1), report(5), 'answered']);
+    expect(heard).toEqual([report(1), report(3), report(4), report(5), 'answered']);
   });
 
   it('cancels what waits without a word to the server, and tells the server of what it works on', () => {
