@@ -1,16 +1,21 @@
 // One holder per name and machine: a lock that the kernel frees when its process dies, however it dies.
 // It is an open EXCLUSIVE transaction on an empty database; nothing is ever written to it.
 
+import { existsSync, readdirSync } from 'node:fs';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
 
+/** Whoever only asks who holds a lock has it for an instant, and must not keep anybody from it. */
+const INSTANT_MS = 100;
+const SUFFIX = '.lock.db';
+
 export type Lock = { readonly path: string; release(): void };
 
-/** The lock, or nothing when another process (or this one) holds it. */
-export function acquireLock(directory: string, name: string): Lock | undefined {
-  const path = prepareFile(directory, `${name}.lock.db`);
-  const db = exclusive(path);
+/** The lock, or nothing when another process (or this one) holds it. Waiting blocks this thread. */
+export function acquireLock(directory: string, name: string, waitMs = INSTANT_MS): Lock | undefined {
+  const path = prepareFile(directory, name + SUFFIX);
+  const db = exclusive(path, waitMs);
   if (!db) return undefined;
   held.add(db);
   return {
@@ -21,13 +26,28 @@ export function acquireLock(directory: string, name: string): Lock | undefined {
   };
 }
 
+export function isHeld(directory: string, name: string): boolean {
+  const lock = acquireLock(directory, name);
+  lock?.release();
+  return lock === undefined;
+}
+
+/** The names of all locks that were ever taken there, held or free. */
+export function locksIn(directory: string, prefix: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter((file) => file.startsWith(prefix) && file.endsWith(SUFFIX))
+    .map((file) => file.slice(0, -SUFFIX.length))
+    .sort();
+}
+
 // A connection that nobody refers to is closed by the garbage collector, and its lock with it.
 const held = new Set<Database>();
 
-function exclusive(path: string): Database | undefined {
+function exclusive(path: string, timeout: number): Database | undefined {
   let db: Database | undefined;
   try {
-    db = new Sqlite(path, { timeout: 0 });
+    db = new Sqlite(path, { timeout });
     db.exec('BEGIN EXCLUSIVE');
     return db;
   } catch (error) {

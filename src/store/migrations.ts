@@ -4,8 +4,10 @@
 import type { Database } from 'better-sqlite3';
 import { TroupeError } from '../failures.ts';
 import { core } from './migrations/001-core.ts';
+import { sessions } from './migrations/002-sessions.ts';
+import { oauth } from './migrations/003-oauth.ts';
 
-const MIGRATIONS: readonly string[] = [core];
+const MIGRATIONS: readonly string[] = [core, sessions, oauth];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

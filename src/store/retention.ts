@@ -1,10 +1,16 @@
-// Keeps the audit table within its bounds, a thousand rows at a time, so that no batch ever waits long for it.
+// Keeps the tables that only grow within their bounds, a thousand rows at a time, so that no batch ever waits long for it.
 
-import type { Database } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { WRITES } from './statements.ts';
 
 const RESTS_MS = 60_000;
 const BREATHES_MS = 50;
+
+const HOUR_MS = 3_600_000;
+/** Whoever wants to resume a stream does so soon; an ended session is kept until every daemon has seen its end. */
+const EVENTS = { rows: 100_000, ageMs: HOUR_MS };
+const LARGE_MS = 600_000;
+const STREAMS_MS = 24 * HOUR_MS;
 
 /** Starts at once, then looks once a minute. Returns how to stop. */
 export function startRetention(
@@ -12,7 +18,13 @@ export function startRetention(
   keep: { readonly rows: number; readonly ageMs: number },
   isIdle: () => boolean,
 ): () => void {
-  const statement = db.prepare(WRITES.pruneAudit);
+  const bounds: [Statement, () => number[]][] = [
+    [db.prepare(WRITES.pruneAudit), () => [Date.now() - keep.ageMs, keep.rows]],
+    [db.prepare(WRITES.pruneEvents), () => [Date.now() - EVENTS.ageMs, EVENTS.rows]],
+    [db.prepare(WRITES.pruneLargeEvents), () => [Date.now() - LARGE_MS]],
+    [db.prepare(WRITES.pruneStreams), () => [Date.now() - STREAMS_MS]],
+    [db.prepare(WRITES.pruneSessions), () => [Date.now() - HOUR_MS]],
+  ];
   let timer = setTimeout(prune, BREATHES_MS);
 
   function prune(): void {
@@ -22,7 +34,7 @@ export function startRetention(
 
   function pruned(): number {
     try {
-      return statement.run(Date.now() - keep.ageMs, keep.rows).changes;
+      return Math.max(...bounds.map(([statement, values]) => statement.run(...values()).changes));
     } catch {
       return 0; // locked or full: the next batch meets the same trouble and reports it
     }

@@ -20,6 +20,44 @@ export const WRITES = {
   pruneAudit: `DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 1000)
     AND (at < ? OR id <= (SELECT max(id) FROM audit) - ?)`,
 
+  addSession: `INSERT INTO sessions (id, principal, door, scope, era, client, capabilities, created_at, used_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  touchSession: 'UPDATE sessions SET used_at = max(used_at, ?) WHERE id = ?',
+  setSessionLevel: 'UPDATE sessions SET level = ? WHERE id = ?',
+  endSession: 'UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL',
+  // (now, unused since)
+  expireSessions: 'UPDATE sessions SET ended_at = ? WHERE ended_at IS NULL AND used_at < ?',
+  pruneSessions: `DELETE FROM sessions WHERE id IN
+    (SELECT id FROM sessions WHERE ended_at IS NOT NULL AND ended_at < ? LIMIT 1000)`,
+  addSubscription: 'INSERT OR IGNORE INTO session_subscriptions (session, server, uri) VALUES (?, ?, ?)',
+  deleteSubscription: 'DELETE FROM session_subscriptions WHERE session = ? AND server = ? AND uri = ?',
+
+  addStream: 'INSERT INTO streams (id, session, request_id, daemon, is_over, at) VALUES (?, ?, ?, ?, 0, ?)',
+  addEvent: 'INSERT INTO events (stream, frame, is_last, at) VALUES (?, ?, ?, ?)',
+  // The last event of every stream that its daemon can no longer go on with: (error object, now, daemon).
+  interruptStreams: `INSERT INTO events (stream, frame, is_last, at)
+    SELECT id, CAST('{"jsonrpc":"2.0","id":' || request_id || ',"error":' || ? || '}' AS BLOB), 1, ? FROM streams
+    WHERE daemon = ? AND is_over = 0`,
+  pruneStreams: 'DELETE FROM streams WHERE id IN (SELECT id FROM streams WHERE at < ? ORDER BY at LIMIT 1000)',
+  // Large ones would fill the disk long before there are too many.
+  pruneLargeEvents: `DELETE FROM events WHERE seq IN
+    (SELECT seq FROM events WHERE at < ? AND length(frame) > 262144 ORDER BY seq LIMIT 100)`,
+  pruneEvents: `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT 1000)
+    AND (at < ? OR seq <= (SELECT max(seq) FROM events) - ?)`,
+
+  putCredential: `INSERT OR REPLACE INTO credentials (kind, issuer, server, resource, principal, body, version, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  // Only the very one that was read: whoever lost a race must not take away what the winner saved.
+  deleteCredential: `DELETE FROM credentials
+    WHERE kind = ? AND issuer = ? AND server = ? AND resource = ? AND principal = ? AND version = ?`,
+  deleteGrants: `DELETE FROM credentials WHERE kind = 'grant' AND server = ? AND principal = ?`,
+
+  // (name, owner, until, now, the latest end that is believed): a clock that was set back must not hold it for ever.
+  takeLease: `INSERT INTO leases (name, owner, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO UPDATE
+    SET owner = excluded.owner, epoch = leases.epoch + 1, until = excluded.until
+    WHERE leases.until < ? OR leases.until > ?`,
+  releaseLease: 'UPDATE leases SET until = 0 WHERE name = ? AND owner = ? AND epoch = ?',
+
   setMeta: 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)',
 } as const satisfies Record<string, string>;
 
@@ -31,6 +69,23 @@ export const READS = {
   outboxDepth: 'SELECT count(*) AS depth FROM outbox',
   recentAudit: 'SELECT * FROM audit ORDER BY id DESC LIMIT ?',
   countAudit: 'SELECT count(*) AS count FROM audit',
+  session: 'SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL',
+  sessionSubscriptions: 'SELECT server, uri FROM session_subscriptions WHERE session = ?',
+  countSessions: 'SELECT count(*) AS count FROM sessions WHERE ended_at IS NULL AND principal = ?',
+  leastUsedSessions: `SELECT id FROM sessions WHERE ended_at IS NULL AND principal = ? ORDER BY used_at LIMIT 100`,
+  sessionsEnded: 'SELECT id FROM sessions WHERE ended_at IS NOT NULL AND ended_at >= ?',
+  stream: 'SELECT * FROM streams WHERE id = ?',
+  // A few at a time: a reader that was away for long must not hold up the others.
+  eventsAfter: 'SELECT seq, frame, is_last FROM events WHERE stream = ? AND seq > ? ORDER BY seq LIMIT 64',
+  newestEvent: 'SELECT max(seq) AS seq FROM events',
+  newestEventOf: 'SELECT max(seq) AS seq FROM events WHERE stream = ?',
+  streamsSince: 'SELECT DISTINCT stream FROM events WHERE seq > ?',
+  credential: `SELECT * FROM credentials
+    WHERE kind = ? AND issuer = ? AND server = ? AND resource = ? AND principal = ?`,
+  // Whichever issuer it is from.
+  newestCredential: `SELECT * FROM credentials WHERE kind = ? AND server = ? AND resource = ? AND principal = ?
+    ORDER BY at DESC, rowid DESC LIMIT 1`,
+  lease: 'SELECT * FROM leases WHERE name = ?',
   getMeta: 'SELECT value FROM meta WHERE key = ?',
 } as const satisfies Record<string, string>;
 
@@ -68,6 +123,33 @@ export type AuditRow = {
   bytes_in: number;
   bytes_out: number;
 };
+
+export type SessionRow = {
+  id: string;
+  principal: string;
+  door: string;
+  scope: string;
+  era: string;
+  client: string;
+  capabilities: string;
+  level: string | null;
+  created_at: number;
+  used_at: number;
+};
+export type StreamRow = { id: string; session: string; request_id: string; daemon: string; is_over: number };
+export type EventRow = { seq: number; frame: Buffer; is_last: number };
+
+export type CredentialRow = {
+  kind: string;
+  issuer: string;
+  server: string;
+  resource: string;
+  principal: string;
+  body: Buffer;
+  version: string;
+  at: number;
+};
+export type LeaseRow = { name: string; owner: string; epoch: number; until: number };
 
 /** How many parameters a statement takes. */
 export const arityOf = Object.fromEntries(

@@ -15,9 +15,9 @@ export type Log = {
   close(): void;
 };
 
-export function openLog(directory: string, level: string): Log {
+export function openLog(directory: string, level: string, name = 'troupe.log'): Log {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const file = join(directory, 'troupe.log');
+  const file = join(directory, name);
   // Not pino's own: on a full disk its errors end the process, and its last flush never ends.
   const sink = openSink(file);
   const masks = new Set<(text: string) => string>();
