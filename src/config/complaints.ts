@@ -61,6 +61,7 @@ function findingsOf(issue: z.core.$ZodIssue, schema: z.ZodType, owner: string): 
 
 function keysAt(schema: unknown, keys: Keys): string[] {
   if (schema instanceof z.ZodPrefault || schema instanceof z.ZodExactOptional) return keysAt(schema.unwrap(), keys);
+  if (schema instanceof z.ZodRecord) return keysAt(schema.valueType, keys.slice(1));
   if (!(schema instanceof z.ZodObject)) return [];
   const [first, ...rest] = keys;
   return first === undefined ? Object.keys(schema.shape) : keysAt(schema.shape[first], rest);
@@ -70,7 +71,7 @@ const MISSING = 'is missing';
 
 /** The end of a sentence that begins with the key. Where the schema has a sentence of its own, that one is used. */
 function predicateOf(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_key') return 'is not a name that a variable can have';
+  if (issue.code === 'invalid_key') return issue.issues[0]?.message;
   if (issue.code === 'invalid_value') return `must be ${choiceOf(issue.values.map(String), issue.input)}`;
   if (issue.code !== 'invalid_type') return undefined;
   if (issue.input === undefined) return MISSING;

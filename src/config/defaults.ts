@@ -3,10 +3,10 @@
 
 import { join } from 'node:path';
 import type { Paths } from './paths.ts';
-import { type Config, type ServerConfig, settingsSchema, troupeSchema } from './schema.ts';
+import { type Config, type StdioServer, settingsSchema, troupeSchema } from './schema.ts';
 
-export function defaultConfig(paths: Paths): Config {
-  const { requests, nats, logLevel } = troupeSchema.parse({});
+export function defaultConfig(paths: Paths): Omit<Config, 'servers'> & { readonly servers: StdioServer[] } {
+  const { requests, nats, http, profiles, logLevel } = troupeSchema.parse({});
   return {
     servers: [
       reference('everything', ['stdio']),
@@ -16,13 +16,16 @@ export function defaultConfig(paths: Paths): Config {
     plugins: [],
     requests,
     nats,
+    http,
+    profiles,
     logLevel,
     path: undefined,
   };
 }
 
-function reference(name: string, args: string[], env: Record<string, string> = {}): ServerConfig {
+function reference(name: string, args: string[], env: Record<string, string> = {}): StdioServer {
   return {
+    transport: 'stdio',
     name,
     command: 'npx',
     args: ['-y', `@modelcontextprotocol/server-${name}`, ...args],

@@ -25,8 +25,8 @@ export function difference(before: Config, after: Config): Difference {
   return result;
 }
 
-/** Everything that is fixed when the process is launched, for it or for the actor that watches over it. */
-function launchOf({ command, args, env, cwd, settings }: ServerConfig) {
-  const { maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs } = settings;
-  return [command, args, env, cwd, settings.env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs];
+/** Everything that is fixed when the process is launched or the session opened, for it or for the actor over it. */
+function launchOf({ settings, ...definition }: ServerConfig) {
+  const { env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs } = settings;
+  return [definition, env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs];
 }

@@ -21,7 +21,8 @@ import { check, formatComplaint } from './complaints.ts';
 import { type Document, parseDocument, readDocument } from './document.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';
 import { insertProperty, removeProperty } from './properties.ts';
-import { definitionSchema, type ServerDefinition } from './schema.ts';
+import { judgeAddress } from './remote.ts';
+import { definitionSchema, remoteSchema, type ServerDefinition } from './schema.ts';
 
 const NEW_FILE = '{\n  "mcpServers": {}\n}\n';
 
@@ -30,8 +31,8 @@ export function addServer(path: string, name: string, definition: ServerDefiniti
     const message = `The name ${JSON.stringify(name)} must match ${NAME_RULE}; call it "${mendName(name)}".`;
     throw new TroupeError('invalid', message);
   }
-  const [finding] = check(definitionSchema, definition).findings;
-  if (finding) throw new TroupeError('invalid', `Server "${name}" cannot be added: ${finding.message}.`);
+  const problem = problemOf(name, definition);
+  if (problem !== undefined) throw new TroupeError('invalid', `Server "${name}" cannot be added: ${problem}.`);
   const file = fileOf(path);
   const document = file.exists ? read(file.path) : parseDocument(path, NEW_FILE);
   const servers = document.tree && findNodeAtLocation(document.tree, ['mcpServers']);
@@ -39,6 +40,15 @@ export function addServer(path: string, name: string, definition: ServerDefiniti
     throw new TroupeError('invalid', `Server "${name}" is already in ${path}; remove it first or choose another name.`);
   }
   write(file, added(document, servers, name, definition));
+}
+
+function problemOf(name: string, definition: ServerDefinition): string | undefined {
+  const isRemote = 'url' in definition;
+  const [finding] = (isRemote ? check(remoteSchema, definition) : check(definitionSchema, definition)).findings;
+  if (finding) return finding.message;
+  if (!isRemote || definition.url.includes('${')) return undefined; // what the variable holds is known to the daemon only
+  const judged = judgeAddress(definition.url, definition.type, name);
+  return 'problem' in judged ? `url ${judged.problem}` : undefined;
 }
 
 export function removeServer(path: string, name: string): void {

@@ -6,10 +6,10 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { TroupeError } from '../failures.ts';
 import { formatComplaint } from './complaints.ts';
+import { isObject, type Raw } from './definition.ts';
 import { readDocument } from './document.ts';
 import { mendName } from './names.ts';
 import type { ServerDefinition } from './schema.ts';
-import { isObject, type Raw } from './servers.ts';
 import { translate } from './translate.ts';
 
 export type Host = {

@@ -2,11 +2,13 @@
 // Never throws, and never gives up at the first mistake.
 
 import { type Complaint, check, didYouMean, written } from './complaints.ts';
+import { expandTexts, isObject, type Raw, withoutEchoes } from './definition.ts';
 import { type Document, readDocument } from './document.ts';
 import { expand } from './expand.ts';
+import { isServerName, mendName, NAME_RULE } from './names.ts';
 import { openReport, type Report } from './report.ts';
 import { type Config, ROOT_KEYS, settingsSchema, troupeSchema } from './schema.ts';
-import { isObject, type Raw, readServer } from './servers.ts';
+import { readServer } from './servers.ts';
 
 export type { Complaint } from './complaints.ts';
 
@@ -39,6 +41,7 @@ function readConfig({ path, value }: Document, env: NodeJS.ProcessEnv, report: R
     const about = report.about(['mcpServers', name], `server ${JSON.stringify(name)}: `);
     return readServer(name, definition, surroundings, about) ?? [];
   });
+  if (troupe) checkProfiles(troupe.profiles, Object.keys(definitions), report.about(['x-troupe', 'profiles'], ''));
   return troupe && { ...troupe, servers, path };
 }
 
@@ -55,17 +58,40 @@ function readTroupe(
   env: NodeJS.ProcessEnv,
   report: Report,
 ): Omit<Config, 'servers' | 'path'> | undefined {
-  const { data, findings } = check(troupeSchema, raw, 'x-troupe');
-  for (const finding of findings) report.complain(finding);
+  const quiet = withoutEchoes(report);
+  const candidate =
+    isObject(raw) && raw.http !== undefined
+      ? { ...raw, http: expandTexts(raw.http, ['http'], env, quiet, 'x-troupe') }
+      : raw;
+  const { data, findings } = check(troupeSchema, candidate, 'x-troupe');
+  quiet.tell(findings);
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
-  const { plugins, requests, nats, logLevel } = data;
+  const { plugins, requests, nats, http, profiles, logLevel } = data;
   return {
     plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
     requests,
     nats: { ...nats, ...(url !== undefined && { url }) },
+    http,
+    profiles,
     logLevel,
   };
+}
+
+/** A profile that names nobody is a mistake, and one that names a stranger would be found empty only by its hosts. */
+function checkProfiles(profiles: Config['profiles'], known: readonly string[], report: Report): void {
+  for (const [name, { servers }] of Object.entries(profiles)) {
+    if (!isServerName(name)) {
+      const message = `profile ${JSON.stringify(name)}: its name must match ${NAME_RULE}; call it "${mendName(name)}"`;
+      report.complain({ keys: [name], at: 'key', message });
+    }
+    for (const [index, server] of servers.entries()) {
+      if (known.includes(server)) continue;
+      const hint = didYouMean(server, known) || '; add it, or take it out of the profile';
+      const message = `profile "${name}": there is no server ${JSON.stringify(server)} in this file${hint}`;
+      report.complain({ keys: [name, 'servers', index], at: 'value', message });
+    }
+  }
 }
 
 /** The address may carry a password, so variables are expanded here too and the address is never shown. */

@@ -24,6 +24,10 @@ export function mendName(name: string): string {
   return plain.replace(/^[_-]+|[_-]+$/g, '') || 'server';
 }
 
+/** What a daemon is called on the bus and in the audit: after its machine, and itself if it has a name. */
+export const daemonName = (host: string, instance: string | undefined): string =>
+  instance === undefined ? mendName(host) : `${mendName(host)}-${instance}`;
+
 /** Comparing costs the product of two lengths, and one of the words may come from anybody. */
 const LONGEST_WORD = 64;
 const LONGEST_UNIT = 5;

@@ -1,9 +1,12 @@
 // Where things live on this machine: a pure function of the environment and the platform.
-// Daemon and CLI both ask here, so that they always meet at the same socket.
+// Daemon and CLI both ask here, so that they always meet at the same socket. Several daemons may share one state
+// directory: each has a name of its own, but for the first, and shares everything that does not bear that name.
 
 import { createHash } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
+import { TroupeError } from '../failures.ts';
+import { isServerName, mendName, NAME_RULE } from './names.ts';
 
 export type Paths = {
   readonly state: string;
@@ -14,9 +17,20 @@ export type Paths = {
   readonly database: string;
   readonly logs: string;
   readonly broker: string;
+  /** Which of the daemons on this state directory; the one without a name is the usual one. */
+  readonly instance?: string;
+  /** The name of the lock that this daemon holds while it lives. */
+  readonly lock: string;
+  /** The daemon's note of itself, which a clean stop removes. */
+  readonly note: string;
+  readonly logFile: string;
+  /** What the last start in the background said. */
+  readonly startLog: string;
+  /** The port that hosts know this daemon by. */
+  readonly httpPort: string;
 };
 
-type Options = { readonly config?: string; readonly platform?: NodeJS.Platform };
+type Options = { readonly config?: string; readonly instance?: string; readonly platform?: NodeJS.Platform };
 
 /** A unix socket's path may have 104 bytes on macOS and 108 on Linux, the final NUL included. */
 const LONGEST_SOCKET_PATH = 100;
@@ -24,15 +38,34 @@ const LONGEST_SOCKET_PATH = 100;
 export function pathsOf(env: NodeJS.ProcessEnv, options: Options = {}): Paths {
   const home = env.HOME || homedir();
   const state = stateOf(env, home, options.platform ?? process.platform);
+  const instance = instanceOf(options.instance ?? env.TROUPE_INSTANCE);
+  const suffix = instance === undefined ? '' : `-${instance}`;
+  const logs = join(state, 'logs');
   return {
     state,
     config: configOf(env, home, options.config),
     cache: join(xdg(env.XDG_CACHE_HOME) ?? join(home, '.cache'), 'troupe'),
-    socket: socketOf(env, state),
+    socket: socketOf(env, state, suffix),
     database: join(state, 'database'),
-    logs: join(state, 'logs'),
+    logs,
     broker: join(state, 'nats'),
+    ...(instance !== undefined && { instance }),
+    lock: `daemon${suffix}`,
+    note: join(state, `daemon${suffix}.json`),
+    logFile: join(logs, `troupe${suffix}.log`),
+    startLog: join(logs, `up${suffix}.log`),
+    httpPort: join(state, `http-port${suffix}`),
   };
+}
+
+/** The name that the lock of some daemon bears: what is left of `daemon` and `daemon-<name>`. */
+export const instanceOfLock = (lock: string): string | undefined => lock.slice('daemon-'.length) || undefined;
+
+function instanceOf(name: string | undefined): string | undefined {
+  if (!name) return undefined;
+  if (isServerName(name)) return name;
+  const message = `the name of an instance must match ${NAME_RULE}; call it "${mendName(name)}"`;
+  throw new TroupeError('invalid', message);
 }
 
 function stateOf(env: NodeJS.ProcessEnv, home: string, platform: NodeJS.Platform): string {
@@ -52,10 +85,14 @@ function xdg(value: string | undefined): string | undefined {
   return value && isAbsolute(value) ? value : undefined;
 }
 
-function socketOf(env: NodeJS.ProcessEnv, state: string): string {
-  const near = join(state, 'control.sock');
+function socketOf(env: NodeJS.ProcessEnv, state: string, suffix: string): string {
+  const near = join(state, `control${suffix}.sock`);
   if (fits(near)) return near;
-  const hash = createHash('sha256').update(state).digest('hex').slice(0, 16);
+  // No path holds a NUL, so that no two of them can be the same.
+  const hash = createHash('sha256')
+    .update(suffix === '' ? state : `${state}\0${suffix}`)
+    .digest('hex')
+    .slice(0, 16);
   const far = (directory: string) => join(directory, `troupe-${userInfo().uid}`, `${hash}.sock`);
   const inTemporary = far(temporaryOf(env));
   return fits(inTemporary) ? inTemporary : far('/tmp');

@@ -1,5 +1,5 @@
-// Durations and sizes as people write them: 30000 or "30s", 16777216 or "16MB".
-// After parsing they are plain milliseconds and bytes.
+// Durations and sizes as people write them: 30000 or "30s", 16777216 or "16MB". After parsing they are plain
+// milliseconds and bytes. And texts that can be handed to a process or to the network.
 
 import { z } from 'zod';
 import { durationOf } from './durations.ts';
@@ -37,6 +37,10 @@ export function count(least: number) {
   const error = `must be a whole number of at least ${least}`;
   return z.int({ error }).min(least, { error });
 }
+
+// A NUL cannot pass into the arguments or the environment of a process: spawning would throw.
+export const text = z.string().refine((value) => !value.includes('\0'), 'must not contain a NUL character');
+export const word = text.min(1, 'must not be empty');
 
 function bytesOf(written: number | string): number {
   if (typeof written === 'number') return Math.round(written);

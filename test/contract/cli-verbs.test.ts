@@ -54,6 +54,11 @@ test.each([
   ['status --nope', /unknown option '--nope'/],
   ['call a b --timeout soon', /--timeout wants a time/],
   ['call a b word', /write key=value/],
+  ['up --http everywhere', /--http wants HOST:PORT, a port, or off, not 'everywhere'/],
+  ['ps --instance No', /the name of an instance must match .*; call it "no"/],
+  ['add web npx --url https://h', /a server behind a url has no command/],
+  ['add web npx --header A=b', /--header and --type go with --url/],
+  ['add web', /troupe add web --url <url>/],
 ])('%s is a usage error: 2 and one sentence', async (words, sentence) => {
   await using place = workplace();
   await place.control(() => ({ result: '{"items":[],"missing":[]}' }));
@@ -69,7 +74,7 @@ test('the help names every verb and fits the terminal', async () => {
   await using place = workplace();
   const { code, stdout } = await place.run('--help');
   expect(code).toBe(0);
-  for (const verb of ['up', 'down', 'doctor', 'call', 'complete', 'import'])
+  for (const verb of ['up', 'down', 'doctor', 'call', 'complete', 'import', 'connect', 'install', 'login', 'logout'])
     expect(stdout).toMatch(new RegExp(`^  ${verb} `, 'm'));
   expect(widest(stdout)).toBeLessThanOrEqual(80);
 });
@@ -155,16 +160,48 @@ test('add and rm change the file and nothing else in it', async () => {
   expect(await place.run('rm', 'demo')).toMatchObject({ code: 1 });
 });
 
+test('add --url writes a server behind an address, and repeats no secret', async () => {
+  await using place = workplace();
+  const words = ['add', 'web', '--url', 'https://h/mcp', '--header', 'Authorization=Bearer s3cret', '--type', 'sse'];
+  const { code, stdout, stderr } = await place.run(...words);
+  expect(code).toBe(0);
+  expect(stdout + stderr).not.toContain('s3cret');
+  expect(JSON.parse(readFileSync(place.config, 'utf8')).mcpServers.web).toEqual({
+    ...{ type: 'sse', url: 'https://h/mcp', headers: { Authorization: 'Bearer s3cret' } },
+  });
+  expect(await place.run('add', 'ftp', '--url', 'ftp://h')).toMatchObject({ code: 2 });
+  const bad = await place.run('add', 'bad', '--url', 'https://h', '--header', 's3cret');
+  expect(bad).toMatchObject({ code: 2, stderr: 'troupe: --header wants NAME=value\n' });
+});
+
+test('status shows the HTTP door, the sessions and which daemon it is', async () => {
+  await using place = workplace();
+  const daemon = { ...STATUS.daemon, instance: 'work' };
+  let http: object = { state: 'listening', url: 'http://127.0.0.1:7411' };
+  await place.control(() => ({ result: JSON.stringify({ ...STATUS, daemon, http, sessions: 2 }) }));
+  const { stdout } = await place.run('status');
+  expect(stdout).toMatch(/^troupe +work +running/m);
+  expect(stdout).toMatch(/^http +listening +http:\/\/127\.0\.0\.1:7411\/mcp +.*2 sessions$/m);
+  http = { state: 'failed', url: null, error: 'port 7411 is taken' };
+  expect((await place.run('status')).stdout).toMatch(/^http +failed +port 7411 is taken/m);
+});
+
 test('import shows what it will add, and adds it only when told to', async () => {
   await using place = workplace();
   const source = join(place.directory, 'other.json');
   writeFileSync(
     source,
-    JSON.stringify({ mcpServers: { demo: { command: 'npx', args: ['x'], env: { TOKEN: 's3cret' } } } }),
+    JSON.stringify({
+      mcpServers: {
+        demo: { command: 'npx', args: ['x'], env: { TOKEN: 's3cret' } },
+        web: { url: 'https://h/mcp?key=s3cret', headers: { 'X-Key': 's3cret' } },
+      },
+    }),
   );
   const dry = await place.run('import', source, '--dry-run');
   expect(dry.code).toBe(0);
   expect(dry.stdout).toMatch(/^demo +npx x +TOKEN$/m);
+  expect(dry.stdout).toMatch(/^web +https:\/\/h\/mcp\?… +X-Key$/m);
   expect(dry.stdout + dry.stderr).not.toContain('s3cret');
   expect(await place.run('import', source)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
   expect(existsSync(place.config)).toBe(false);

@@ -77,7 +77,7 @@ test('VS Code: its own root key, its variables, its questions, its user profile'
           "env": { "PORT": 80, "NONE": null, "KEY": "\${input:api-key}" },
           "envFile": "\${workspaceFolder}/.env", "dev": {}, "cwd": "sub",
         },
-        "web": { "type": "http", "url": "https://example.com/mcp" },
+        "web": { "type": "http", "url": "https://example.com/mcp", "headers": { "X-Key": "\${input:api-key}", "N": 1 } },
       },
     }`,
   );
@@ -101,9 +101,14 @@ test('VS Code: its own root key, its variables, its questions, its user profile'
           '"dev" has no meaning here and is left out',
         ],
       },
+      {
+        name: 'web',
+        definition: { type: 'http', url: 'https://example.com/mcp', headers: { 'X-Key': `\${API_KEY}`, N: '1' } },
+        notes: ['its host asks for "api-key"; set API_KEY in the daemon\'s environment instead'],
+      },
       { name: 'mine', definition: { command: 'x' }, notes: [] },
     ],
-    skipped: [{ name: 'web', why: 'it is reached over the network, and this version runs stdio servers only' }],
+    skipped: [],
   });
 });
 
@@ -120,10 +125,7 @@ test('Cursor: the file of the project before the file of the user', () => {
 
 test('a file that is named may have any of the forms', () => {
   const forms: [string, string][] = [
-    [
-      'home/.codeium/windsurf/mcp_config.json',
-      '{"mcpServers": {"a": {"command": "x"}, "r": {"serverUrl": "https://h"}}}',
-    ],
+    ['home/.codeium/windsurf/mcp_config.json', '{"mcpServers": {"a": {"command": "x"}, "r": {"serverUrl": "u"}}}'],
     [
       'zed/settings.json',
       '{"context_servers": {"a": {"source": "custom", "enabled": true, "command": "x"}, "r": {"url": "u"}}}',
@@ -148,6 +150,36 @@ test('a file that is named may have any of the forms', () => {
     '{"context_servers": {"a": {"enabled": false, "command": {"path": "x", "args": ["-v"]}}}}',
   );
   expect(readForeign(zed, host).servers[0]?.definition).toEqual({ command: 'x', args: ['-v'], disabled: true });
+});
+
+test('a server behind an address is taken over, with the client that was registered for it', () => {
+  put(
+    'home/.claude.json',
+    JSON.stringify({
+      mcpServers: {
+        http: { type: 'http', url: 'https://h/mcp', oauth: { clientId: 'c', callbackPort: 8080 }, headersHelper: 'x' },
+        cursor: { url: 'https://h/c', auth: { CLIENT_ID: `\${env:ID}`, CLIENT_SECRET: 's', scopes: ['a'] } },
+        windsurf: { serverUrl: 'https://h/w', disabled: true },
+        gemini: { httpUrl: 'https://h/g' },
+        socket: { type: 'websocket', url: 'wss://h/s' },
+        open: { url: 'https://me:hunter2@h/mcp' },
+        ftp: { url: 'ftp://h/x' },
+      },
+    }),
+  );
+  const { servers, skipped } = readForeign('claude', host);
+  expect(servers.map(({ name, definition }) => [name, definition])).toEqual([
+    ['http', { type: 'http', url: 'https://h/mcp', 'x-troupe': { oauth: { clientId: 'c', redirectPort: 8080 } } }],
+    ['cursor', { url: 'https://h/c', 'x-troupe': { oauth: { clientId: `\${ID}`, clientSecret: 's', scopes: ['a'] } } }],
+    ['windsurf', { url: 'https://h/w', disabled: true }],
+    ['gemini', { url: 'https://h/g' }],
+    ['socket', { type: 'websocket', url: 'wss://h/s' }],
+  ]);
+  expect(servers[0]?.notes).toEqual(['"headersHelper" is not run; put what it prints into headers']);
+  expect(skipped.map(({ name, why }) => `${name}: ${why}`)).toEqual([
+    'open: url must not hold a user or a password; put them into headers, or use `troupe login <server>`',
+    'ftp: url must be an address such as "https://example.com/mcp" or "wss://example.com/mcp"',
+  ]);
 });
 
 test('what cannot run is skipped with the reason, and a broken file of a host does not hide the others', () => {

@@ -38,7 +38,7 @@ test('what a shell would expand is left to the shell', async () => {
   const { config } = await good(
     `{"mcpServers": {"a": {"command": "sh", "args": ["-c", "$HOME $1 \${1} \${A%b} $(x)"]}}}`,
   );
-  expect(config.servers[0]?.args).toEqual(['-c', `$HOME $1 \${1} \${A%b} $(x)`]);
+  expect(config.servers[0]).toMatchObject({ args: ['-c', `$HOME $1 \${1} \${A%b} $(x)`] });
 });
 
 test('every unset variable is named with its server and its key, inherited names included', async () => {
@@ -72,24 +72,21 @@ test('a folder is taken relative to the file', async () => {
   expect(loaded).toMatchObject({ ok: true, config: { path, servers: [{ cwd: join(dir.path, 'work') }] } });
 });
 
-test('what belongs to other hosts is kept and warned of, and remote servers are skipped', async () => {
+test('what belongs to other hosts is kept and warned of', async () => {
   const { config, warnings } = await good(`{
 "$schema": "./troupe.schema.json",
 "servers": {},
 "mcpServers": {
-  "Remote One": { "url": "https://\${UNSET}/mcp" },
-  "sse": { "type": "sse", "url": "https://example.com" },
+  "remote": { "url": "https://example.com/mcp", "timeout": 5 },
   "local": { "type": "stdio", "command": "x", "url": "ignored", "autoApprove": [], "argz": [] }
 }}`);
-  expect(config.servers.map(({ name }) => name)).toEqual(['local']);
-  const skipped = 'it is reached over the network, this version runs stdio servers only; skipped';
+  expect(config.servers.map(({ name }) => name)).toEqual(['remote', 'local']);
   expect(warnings.map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
     '3:1 servers is kept, but troupe does not use it; did you mean "mcpServers"?',
-    `5:3 server "Remote One": ${skipped}`,
-    `6:3 server "sse": ${skipped}`,
-    '7:47 server "local": url is kept, but troupe does not use it',
-    '7:65 server "local": autoApprove is kept, but troupe does not use it',
-    '7:84 server "local": argz is kept, but troupe does not use it; did you mean "args"?',
+    '5:49 server "remote": timeout is kept, but troupe does not use it',
+    '6:47 server "local": url is kept, but troupe does not use it',
+    '6:65 server "local": autoApprove is kept, but troupe does not use it',
+    '6:84 server "local": argz is kept, but troupe does not use it; did you mean "args"?',
   ]);
 });
 

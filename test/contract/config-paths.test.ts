@@ -4,7 +4,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { mendName } from '../../src/config/names.ts';
-import { pathsOf } from '../../src/config/paths.ts';
+import { instanceOfLock, pathsOf } from '../../src/config/paths.ts';
 
 const HOME = '/home/me';
 
@@ -17,6 +17,11 @@ test('on Linux everything lies where XDG says by default', () => {
     database: '/home/me/.local/state/troupe/database',
     logs: '/home/me/.local/state/troupe/logs',
     broker: '/home/me/.local/state/troupe/nats',
+    lock: 'daemon',
+    note: '/home/me/.local/state/troupe/daemon.json',
+    logFile: '/home/me/.local/state/troupe/logs/troupe.log',
+    startLog: '/home/me/.local/state/troupe/logs/up.log',
+    httpPort: '/home/me/.local/state/troupe/http-port',
   });
 });
 
@@ -57,6 +62,33 @@ test('a socket whose path would be too long lies in the temporary folder, one fo
   expect(socket(`${exact}s`, '/var/t')).toMatch(/^\/var\/t\/troupe-/);
   expect(socket(`${exact}s`, `/${'t'.repeat(90)}`)).toBe(far);
   expect(pathsOf({ ...process.env, TROUPE_STATE: `${exact}s` }).socket.startsWith(tmpdir())).toBe(true);
+});
+
+test('a further daemon has a name in everything that is its own, and shares the rest', () => {
+  const usual = pathsOf({ TROUPE_STATE: '/s' });
+  const work = pathsOf({ TROUPE_STATE: '/s' }, { instance: 'work' });
+  expect(work).toEqual({
+    ...usual,
+    instance: 'work',
+    socket: '/s/control-work.sock',
+    lock: 'daemon-work',
+    note: '/s/daemon-work.json',
+    logFile: '/s/logs/troupe-work.log',
+    startLog: '/s/logs/up-work.log',
+    httpPort: '/s/http-port-work',
+  });
+  expect(pathsOf({ TROUPE_STATE: '/s', TROUPE_INSTANCE: 'work' })).toEqual(work);
+  expect(pathsOf({ TROUPE_STATE: '/s', TROUPE_INSTANCE: 'home' }, { instance: 'work' })).toEqual(work);
+  expect(pathsOf({ TROUPE_STATE: '/s', TROUPE_INSTANCE: 'home' }, { instance: '' })).toEqual(usual);
+  expect([usual.lock, work.lock].map(instanceOfLock)).toEqual([undefined, 'work']);
+  expect(() => pathsOf({}, { instance: 'My Work' })).toThrow(/must match .*; call it "my-work"/);
+});
+
+test('each daemon has a socket of its own, however long the path', () => {
+  const state = `/${'s'.repeat(99)}`;
+  const sockets = ['', 'a', 'b'].map((instance) => pathsOf({ TROUPE_STATE: state }, { instance }).socket);
+  expect(new Set(sockets).size).toBe(3);
+  for (const socket of sockets) expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(100);
 });
 
 test.each([

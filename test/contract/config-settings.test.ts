@@ -100,6 +100,7 @@ test.each(CASES)('%s', async (_, text, expected) => {
 test('a server that says nothing gets every default', async () => {
   const [server] = await serversOf('{"mcpServers": {"a": {"command": "x"}}}');
   expect(server).toEqual({
+    transport: 'stdio',
     name: 'a',
     command: 'x',
     args: [],
@@ -163,7 +164,7 @@ test('a server that is disabled for its host is off, unless x-troupe turns it on
   ]);
 });
 
-test('the JSON Schema for editors knows every setting, its default, and lets remote servers pass', () => {
+test('the JSON Schema for editors knows every setting, its default, and both kinds of servers', () => {
   const schema: any = schemaJson();
   const known = Object.keys(schema.$defs.ServerSettings.properties);
   expect(known).toEqual(Object.keys(settingsSchema.parse({})));
@@ -175,6 +176,8 @@ test('the JSON Schema for editors knows every setting, its default, and lets rem
     ['serverUrl'],
     ['httpUrl'],
   ]);
+  expect(Object.keys(schema.$defs.RemoteSettings.properties)).toEqual([...known, 'oauth']);
+  expect(schema.$defs.HttpSettings.properties.maxSessions.default).toBe(1000);
 });
 
 async function load(text: string) {

@@ -1,0 +1,60 @@
+// A host's own file, which it may be writing itself: it is replaced in one step, as it was read or not at all, and what
+// was there before is kept beside it.
+
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { sentence, TroupeError } from '../failures.ts';
+
+/** The text of the file; the empty text if there is none. */
+export function readHostFile(path: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+  } catch (error) {
+    if (isMissing(error)) return '';
+    const why = error instanceof TypeError ? 'it is not UTF-8 text' : sentence(error);
+    throw new TroupeError('invalid', `${path} cannot be read: ${why}; nothing was changed`);
+  }
+}
+
+/** Writes the text where `before` still stands, and returns the path of the backup, if there was something to keep. */
+export function replaceHostFile(path: string, before: string, text: string): string | undefined {
+  if (readHostFile(path) !== before)
+    throw new TroupeError('busy', `${path} has changed in the meantime; close the host and try again`);
+  try {
+    return replace(path, text);
+  } catch (error) {
+    throw new TroupeError('internal', `${path} cannot be written: ${sentence(error)}; nothing was changed`);
+  }
+}
+
+function replace(path: string, text: string): string | undefined {
+  mkdirSync(dirname(path), { recursive: true });
+  const found = statSync(path, { throwIfNoEntry: false });
+  // A link (dotfiles, say) stays one: the file is replaced where it really lies.
+  const file = found ? realpathSync(path) : path;
+  const backup = found && `${file}.troupe-backup-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  if (backup) copyFileSync(file, backup, constants.COPYFILE_EXCL);
+  const draft = `${file}.${randomBytes(6).toString('hex')}`;
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true });
+    chmodSync(draft, found ? found.mode & 0o777 : 0o600);
+    renameSync(draft, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return backup;
+}
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';

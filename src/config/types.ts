@@ -1,0 +1,135 @@
+// What the configuration is once every default is filled in, and what one server is in the file.
+// Types only, but for the words that a type and its schema share.
+
+export const SERVER_LOG_LEVELS = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export type ServerSettings = {
+  readonly share: 'principal' | 'all' | 'session';
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly maxInFlight: number;
+  readonly maxQueued: number;
+  readonly restart: { readonly intensity: number; readonly periodMs: number; readonly backoffMs: number[] };
+  /** 0 = never. */
+  readonly idleStopMs: number;
+  /** What the process inherits of the daemon's environment; a list names the variables passed through. */
+  readonly env: 'minimal' | 'inherit' | string[];
+  readonly maxFrameBytes: number;
+  /** Names, or globs with `*`. */
+  readonly tools: { readonly allow?: string[]; readonly deny?: string[] };
+  readonly logLevel: (typeof SERVER_LOG_LEVELS)[number];
+  readonly openMs: number;
+  readonly drainMs: number;
+  /** How long the process may live on after its stdin was closed. */
+  readonly stdinMs: number;
+  /** How long the process may live on after SIGTERM. */
+  readonly termMs: number;
+  /** 0 = off. */
+  readonly pingMs: number;
+  readonly pingTimeoutMs: number;
+  readonly enabled: boolean;
+};
+
+/** A process of our own, or a server that is reached over the network. */
+export type ServerConfig = StdioServer | RemoteServer;
+
+export type StdioServer = {
+  readonly transport: 'stdio';
+  readonly name: string;
+  readonly command: string;
+  readonly args: string[];
+  readonly env: Record<string, string>;
+  readonly cwd?: string;
+  readonly settings: ServerSettings;
+};
+
+export type RemoteServer = {
+  /** `http` is Streamable HTTP, and HTTP+SSE if the server turns out to be that old. */
+  readonly transport: 'http' | 'sse' | 'ws';
+  readonly name: string;
+  readonly url: string;
+  /** Sent with every request; they may be secrets. */
+  readonly headers: Record<string, string>;
+  readonly oauth: OAuthSettings;
+  readonly settings: ServerSettings;
+};
+
+/** How we prove who we are to a server that wants to know. All of it may be left to the server's own metadata. */
+export type OAuthSettings = {
+  /** A person logs in with `troupe login`, or the client itself is the principal. */
+  readonly grant: 'authorization_code' | 'client_credentials';
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** PEM of the key that signs the client's assertions (private_key_jwt), and the algorithm. */
+  readonly privateKey?: string;
+  readonly algorithm?: string;
+  readonly scopes?: string[];
+  /** The https URL of our client-id metadata document. */
+  readonly clientMetadataUrl?: string;
+  /** The only authorization server to talk to. */
+  readonly issuer?: string;
+  /** The port of the loopback callback; 0 picks one. */
+  readonly redirectPort: number;
+};
+
+/** A subset of the servers behind one endpoint, `/mcp/@<profile>`. Tools are named as they appear there: `server__tool`. */
+export type Profile = {
+  readonly servers: string[];
+  readonly tools: { readonly allow?: string[]; readonly deny?: string[] };
+};
+
+export type HttpSettings = {
+  /** HOST:PORT; a port of 0 picks one. Absent: 127.0.0.1 and the usual port, or another if that is taken. */
+  readonly address?: string;
+  readonly enabled: boolean;
+  /** Principal by bearer token's name: required beyond the loopback. */
+  readonly tokens: Record<string, string>;
+  /** Browsers' pages that may come in, such as https://app.example.com. */
+  readonly origins: string[];
+  /** Further values of `Host` that mean us, such as the name of a reverse proxy. */
+  readonly hosts: string[];
+  readonly maxBodyBytes: number;
+  readonly maxSessions: number;
+  /** Open streams of one session. */
+  readonly maxStreams: number;
+  readonly sessionIdleMs: number;
+  readonly keepAliveMs: number;
+};
+
+export type Config = {
+  readonly servers: ServerConfig[];
+  readonly plugins: { readonly name: string; readonly options: unknown; readonly required: boolean }[];
+  readonly requests: 'table' | 'actor';
+  readonly nats: { readonly url?: string; readonly subject: string; readonly maxPayloadBytes: number };
+  readonly http: HttpSettings;
+  readonly profiles: Record<string, Profile>;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** The file it came from; none for the embedded configuration. */
+  readonly path: string | undefined;
+};
+
+/** One server as the file has it: what hosts write, plus `x-troupe`. */
+export type ServerDefinition = StdioDefinition | RemoteDefinition;
+
+type Common = { readonly disabled?: boolean; readonly 'x-troupe'?: Record<string, unknown> };
+export type StdioDefinition = Common & {
+  readonly command: string;
+  readonly args?: string[];
+  readonly env?: Record<string, string>;
+  readonly cwd?: string;
+};
+export type RemoteDefinition = Common & {
+  readonly type?: string;
+  readonly url: string;
+  readonly headers?: Record<string, string>;
+};
