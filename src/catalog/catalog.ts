@@ -24,23 +24,32 @@ const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: fal
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
+  let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
     if (isKind(kind)) keep(server, kind, { ...listing(remembered(body, kind), hash), isFresh: false });
   }
 
   function keep(server: string, kind: Kind, found: Listing): void {
+    version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
   }
 
   return {
+    /** Another number whenever any list may have changed. The `entries` of a list are the same array until it has. */
+    get version(): number {
+      return version;
+    },
     /** True when this list differs from the one known before. */
     set(server: string, kind: Kind, entries: readonly Entry[]): boolean {
       const body = arrayOf(entries);
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
+      if (before?.hash === hash) {
+        keep(server, kind, { ...before, isFresh: true });
+        return false;
+      }
       keep(server, kind, { ...listing(entries, hash), isFresh: true });
-      if (before?.hash === hash) return false;
       if (body.length <= MAX_KEPT_BYTES) store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
@@ -49,10 +58,11 @@ export function createCatalog(store: Store) {
     expire(server: string): void {
       for (const kind of ALL_KINDS) {
         const known = listings.get(server)?.[kind];
-        if (known) keep(server, kind, { ...known, isFresh: false });
+        if (known?.isFresh) keep(server, kind, { ...known, isFresh: false });
       }
     },
     forget(server: string): void {
+      version++;
       listings.delete(server);
       store.write('deleteCatalog', [server]);
     },
@@ -64,7 +74,7 @@ function listing(entries: readonly Entry[], hash: string): Omit<Listing, 'isFres
 }
 
 /** One JSON array of the definitions, byte for byte. */
-export function arrayOf(entries: readonly Entry[]): Buffer {
+export function arrayOf(entries: readonly Pick<Entry, 'bytes'>[]): Buffer {
   const parts: Buffer[] = [Buffer.from('[')];
   entries.forEach(({ bytes }, index) => {
     if (index > 0) parts.push(COMMA);

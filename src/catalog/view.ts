@@ -1,0 +1,128 @@
+// The lists of several servers as one, under names that tell them apart, and the way back from such a name to its server.
+// Asking costs a look into a map: what that needs is made anew only when a list or the set of servers has changed.
+
+import type { Catalog } from './catalog.ts';
+import { KINDS, type Kind } from './kinds.ts';
+import {
+  claimants,
+  type Merged,
+  merge,
+  type Part,
+  type Shown,
+  type Source,
+  type Target,
+  withoutDoubles,
+} from './merge.ts';
+import { exposedName, isQualified, originOf, originOfUri, permission, qualifierOf } from './naming.ts';
+import { pageFrom } from './pages.ts';
+import { prefixed, renamed } from './rename.ts';
+import { serverByTemplate } from './templates.ts';
+
+export type { Source, Target } from './merge.ts';
+export type View = {
+  /** The MCP result of one page; throws TroupeError('invalid') for a cursor that is not of this list. */
+  page(kind: Kind, cursor: string | undefined, maxBytes: number): Buffer;
+  find(kind: 'tools' | 'prompts', name: string): Target | undefined;
+  /** Takes a template as well, which is how completions name it. */
+  findUri(uri: string): Target | undefined;
+  /** The URI by which the host knows a server's resource: `findUri` leads back from it. */
+  uriOf(server: string, uri: string): string;
+  /** Changes exactly when what `page(kind)` shows changes. */
+  hash(kind: Kind): string;
+};
+export type Naming = {
+  /** The endpoint of one server: its names, its URIs and all its bytes are left alone. */
+  readonly isSingle: boolean;
+  readonly tools?: { readonly allow?: string[]; readonly deny?: string[] };
+};
+
+/** `sources` are the servers of the scope in the order of the configuration; the same array while they are the same. */
+export function createView(catalog: Catalog, sources: () => readonly Source[], naming: Naming): View {
+  const { isSingle, tools: rules } = naming;
+  const isPermitted = permission(rules ?? {});
+  const known = new Map<Kind, { sources: readonly Source[]; version: number; merged: Merged }>();
+
+  function current(kind: Kind): Merged {
+    const [now, version, before] = [sources(), catalog.version, known.get(kind)];
+    if (before && before.version === version && areSame(before.sources, now)) return before.merged;
+    const parts = now.map((source) => ({ source, listing: catalog.get(source.key, kind) }));
+    const isUnchanged = before !== undefined && areUnchanged(before.merged.parts, parts);
+    const merged = isUnchanged ? before.merged : merge(kind, parts, (part) => selectFrom(kind, part));
+    known.set(kind, { sources: now, version, merged });
+    return merged;
+  }
+
+  function selectFrom(kind: Kind, { source: { server }, listing }: Part) {
+    const entries = isSingle || KINDS[kind].key !== 'name' ? listing.entries : withoutDoubles(listing);
+    if (kind !== 'tools' || !rules) return entries;
+    return entries.filter(({ name }) => isPermitted(isSingle ? name : exposedName(server, name)));
+  }
+
+  function definitionOf(kind: Kind, { server, entry: { name, bytes } }: Shown): Buffer | undefined {
+    if (isSingle) return bytes;
+    const { key } = KINDS[kind];
+    if (key === 'name') return renamed(bytes, key, exposedName(server, name));
+    const isPlain = !isQualified(name) && claimants(current(kind).parts, name).length === 1;
+    return prefixed(bytes, key, isPlain ? '' : qualifierOf(server));
+  }
+
+  function find(kind: 'tools' | 'prompts', name: string): Target | undefined {
+    const { parts, byServer, digested } = current(kind);
+    if (kind === 'tools' && !isPermitted(name)) return undefined;
+    if (isSingle) return parts[0] && { server: parts[0].source.server, name };
+    const origin = originOf(name);
+    if (!origin) return digested().get(name);
+    const listing = byServer.get(origin.server)?.listing;
+    // A call may come before the list: then the server itself will say whether there is such a thing.
+    return listing && (listing.hash === '' || listing.names.has(origin.name)) ? origin : undefined;
+  }
+
+  function findUri(uri: string): Target | undefined {
+    const { parts, byServer } = current('resources');
+    const qualified = isSingle ? undefined : originOfUri(uri);
+    if (qualified) return byServer.has(qualified.server) ? qualified : undefined;
+    const server = parts.length > 1 ? serverOf(parts, uri) : parts[0]?.source.server;
+    return server === undefined ? undefined : { server, name: uri };
+  }
+
+  function serverOf(resources: readonly Part[], uri: string): string | undefined {
+    const { parts: templates } = current('templates');
+    for (const parts of [resources, templates]) {
+      const [owner, another] = claimants(parts, uri);
+      if (owner) return another ? undefined : owner.source.server;
+    }
+    return serverByTemplate(templates, uri);
+  }
+
+  return {
+    page(kind, cursor, maxBytes) {
+      const merged = current(kind);
+      const at = (index: number) => {
+        const shown = merged.at(index);
+        return shown && definitionOf(kind, shown);
+      };
+      return pageFrom({ length: merged.length(), hash: merged.hash(), at }, kind, cursor, maxBytes);
+    },
+    find,
+    findUri,
+    uriOf(server, uri) {
+      if (isSingle) return uri;
+      const target = findUri(uri);
+      return target?.server === server && target.name === uri ? uri : qualifierOf(server) + uri;
+    },
+    hash: (kind) => current(kind).hash(),
+  };
+}
+
+const areSame = (before: readonly Source[], now: readonly Source[]): boolean =>
+  before === now ||
+  (before.length === now.length &&
+    before.every(({ server, key }, index) => server === now[index]?.server && key === now[index]?.key));
+
+/** The key may be another one for the same list: what counts is what is shown. */
+const areUnchanged = (before: readonly Part[], now: readonly Part[]): boolean =>
+  before.length === now.length &&
+  before.every(
+    ({ source, listing }, index) =>
+      source.server === now[index]?.source.server && listing.entries === now[index]?.listing.entries,
+  );
