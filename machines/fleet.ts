@@ -83,7 +83,7 @@ const fleet = words.extend({
       const member = find(context.members, name);
       const start = command.type === 'start' || command.type === 'restart';
       if (member?.life === 'alive') enqueue.sendTo(name, command);
-      else if (!member?.launch || command.type === 'wanted') return;
+      else if (!member?.launch || command.type === 'wanted' || command.type === 'login.done') return;
       else if (member.life === 'leaving') put(enqueue, name, { ...member, launch: { ...member.launch, start } });
       else if (start) bringOn(enqueue, { ...member.launch, start });
     }),

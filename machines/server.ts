@@ -28,13 +28,15 @@ export type ServerCommand =
   | { type: 'stop' }
   | { type: 'restart' }
   | { type: 'remove' }
-  | { type: 'wanted' };
+  | { type: 'wanted' }
+  | { type: 'login.done' };
 export type ToConnection = { type: 'drain' } | { type: 'close' };
 export type FromConnection =
   | { type: 'connection.ready' }
   | { type: 'connection.drained' }
   | { type: 'connection.quiet' }
   | { type: 'connection.refused'; why: string }
+  | { type: 'connection.unauthorized'; why: string }
   | { type: 'connection.closed'; why: string };
 export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
 
@@ -53,6 +55,10 @@ const server = setup({
   actions: {
     headFor: assign({ next: (_, next: Destination) => next }),
     blame: assign({ why: (_, why: string) => why }),
+    askForLogin: assign({
+      why: ({ context, event }) =>
+        `${event.type === 'connection.unauthorized' ? `${event.why}; ` : ''}run troupe login ${context.spec.name}`,
+    }),
     forgive: assign({ recent: 0, why: '' }),
     drainConnection: sendTo('connection', { type: 'drain' }),
     closeConnection: sendTo('connection', { type: 'close' }),
@@ -89,6 +95,7 @@ const leaving = {
   wanted: { guard: { type: 'headsFor', params: 'asleep' }, actions: headFor('up') },
   'connection.closed': '#server.closed',
   'connection.refused': '#server.closed',
+  'connection.unauthorized': '#server.closed',
   'xstate.error.actor.connection': '#server.closed',
 } as const;
 
@@ -114,6 +121,8 @@ export const serverMachine = server.createMachine({
         'connection.closed': { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
         // A server that speaks no version of ours, or a command that does not exist, will not mend by trying again.
         'connection.refused': { target: 'failed', actions: { type: 'blame', params: ({ event }) => event.why } },
+        // Only a person can mend this one, so it says how.
+        'connection.unauthorized': { target: 'needsLogin', actions: 'askForLogin' },
         remove: { target: '.closing', actions: headFor('gone') },
       },
       states: {
@@ -165,6 +174,7 @@ export const serverMachine = server.createMachine({
         remove: 'gone',
       },
     },
+    needsLogin: { on: { start: 'up', restart: 'up', 'login.done': 'up', stop: 'stopped', remove: 'gone' } },
     gone: { type: 'final' },
   },
 });

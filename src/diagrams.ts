@@ -10,12 +10,14 @@ import { daemonMachine } from '../machines/daemon.ts';
 import { fleetMachine } from '../machines/fleet.ts';
 import { requestMachine } from '../machines/request.ts';
 import { serverMachine } from '../machines/server.ts';
+import { sessionMachine } from '../machines/session.ts';
 
 const MACHINES = {
   daemon: [daemonMachine, 'Opens the parts in order, closes them in reverse.'],
   fleet: [fleetMachine, 'Every configured server, each its own actor.'],
   server: [serverMachine, 'The life of one MCP server.'],
   request: [requestMachine, 'One call in flight, answered exactly once.'],
+  session: [sessionMachine, 'One host at one endpoint, on the disk and, while it is used, in memory.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
   bus: [busMachine, 'Our connection to NATS.'],
 } as const satisfies Record<string, readonly [AnyStateMachine, string]>;

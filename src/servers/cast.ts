@@ -13,9 +13,9 @@ import type { Recorder } from '../calls/record.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { sentence, TroupeError } from '../failures.ts';
-import { type ConnectionWorld, stdioConnection } from './connection.ts';
-import { fitting, instanceName, isSpare, MAX_INSTANCES, ownInstance } from './instances.ts';
+import { sentence } from '../failures.ts';
+import { type ConnectionWorld, serverConnection } from './connection.ts';
+import { createInstances, fitting } from './instances.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
@@ -42,7 +42,7 @@ export function createCast(options: CastOptions) {
   const isLatest = latestOnly();
   const cancellable = createCancellable();
 
-  const connection = stdioConnection({ ...options, memberOf: (name) => members.get(name) as Member });
+  const connection = serverConnection({ ...options, memberOf: (name) => members.get(name) as Member });
   const server = contained(serverMachine.provide({ actors: { connection } }));
   const fleet = createActor(fleetMachine.provide({ actors: { server } }), { input: CRASH_LIMIT, inspect });
   fleet.subscribe({ next: settle, error: (error) => onCrash(sentence(error)) });
@@ -130,43 +130,23 @@ export function createCast(options: CastOptions) {
   }
 
   const tell = (name: string, command: Told) => fleet.send({ type: 'server.told', name, command });
-  const instancesOf = (name: string) => [...members.values()].filter((member) => member.server === name);
 
-  /** The process that serves this principal's calls: the owner's, or one of its own where sharing is narrower. */
-  function memberFor(name: string, principal: string): Member | undefined {
-    const owner = members.get(name);
-    const config = owner && ownInstance(owner.config, principal);
-    if (!config) return owner;
-    const own = instanceName(name, principal);
-    return members.get(own) ?? launch(makeRoom(name, own), config);
-  }
-
-  /** Whoever may name any principal must not be able to start any number of processes. */
-  function makeRoom(name: string, own: string): string {
-    const instances = instancesOf(name);
-    if (instances.length <= MAX_INSTANCES) return own;
-    const idle = instances.find((member) => member.name !== name && isSpare(member.state));
-    if (!idle) throw new TroupeError('busy', `server ${name} already serves ${MAX_INSTANCES} principals; try later`);
-    fleet.send({ type: 'server.removed', name: idle.name });
-    return own;
-  }
-
-  /** The same, but nobody is started for it. */
-  function knownFor(name: string, principal: string): Member | undefined {
-    const owner = members.get(name);
-    return (owner && ownInstance(owner.config, principal) && members.get(instanceName(name, principal))) ?? owner;
-  }
+  const instances = createInstances({
+    ...{ members, launch },
+    remove: (instance) => fleet.send({ type: 'server.removed', name: instance }),
+  });
 
   return {
     start: () => fleet.start(),
     members: () => [...members.values()],
     member: (name: string) => members.get(name),
-    memberFor,
-    knownFor,
+    memberFor: instances.memberFor,
+    knownFor: instances.knownFor,
+    release: instances.release,
     tell,
     /** Takes a call for a server that exists; the call is answered exactly once. */
     submit(call: Call): boolean {
-      const member = memberFor(call.server, call.principal);
+      const member = instances.memberFor(call.server, call.principal, call.session);
       if (!member) return false;
       const request = member.lane.submit(call);
       if (request && call.isCancellable) cancellable.add(member.lane, request);
@@ -176,15 +156,15 @@ export function createCast(options: CastOptions) {
     isInFlight: cancellable.has,
     launch: (config: ServerConfig) => launch(config.name, config),
     apply({ added, removed, relaunched, retuned }: Difference): void {
-      for (const { name } of removed.flatMap(instancesOf)) {
+      for (const { name } of removed.flatMap(instances.of)) {
         fleet.send({ type: 'server.removed', name });
         catalog.forget(name);
       }
       for (const config of added) launch(config.name, config);
       for (const config of relaunched)
-        for (const member of instancesOf(config.name)) launch(member.name, fitting(member.name, config));
+        for (const member of instances.of(config.name)) launch(member.name, fitting(member.name, config));
       for (const config of retuned)
-        for (const member of instancesOf(config.name)) {
+        for (const member of instances.of(config.name)) {
           if (member.name !== config.name && config.settings.share === 'all')
             fleet.send({ type: 'server.removed', name: member.name });
           else retune(enlist(member.name, fitting(member.name, config)));

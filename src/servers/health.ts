@@ -4,12 +4,12 @@
 import type { FromConnection } from '../../machines/server.ts';
 import { sentence } from '../failures.ts';
 import type { Ask } from './ask.ts';
-import type { Child } from './child.ts';
+import type { Link } from './link.ts';
 import type { Member } from './member.ts';
 
 export type HealthOptions = {
   readonly member: Member;
-  readonly child: Child;
+  readonly link: Pick<Link, 'pause' | 'resume'>;
   readonly ask: Ask;
   readonly tell: (event: FromConnection) => void;
   readonly onSick: (why: string) => void;
@@ -20,7 +20,7 @@ const WINDOW_MS = 100;
 const NOISE_PER_WINDOW = 1_000;
 const LOOK_MS = 250;
 
-export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions) {
+export function watchHealth({ member, link, ask, tell, onSick }: HealthOptions) {
   let heardAt = performance.now();
   let windowAt = heardAt;
   let noise = 0;
@@ -43,8 +43,10 @@ export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions)
     const askedAt = performance.now();
     ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
       isAsking = false;
-      // An answer that is an error is still an answer.
-      if (error?.code === 'timeout' && heardAt < askedAt) onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
+      // An answer that is an error is still an answer; a remote one may not be there to ask.
+      if (error?.code === 'unavailable') onSick(sentence(error));
+      else if (error?.code === 'timeout' && heardAt < askedAt)
+        onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
       else member.logger.debug(`ping: ${sentence(error)}`);
     });
   }
@@ -56,6 +58,7 @@ export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions)
 
   return {
     start(): void {
+      clearInterval(timer);
       timer = setInterval(look, LOOK_MS);
       timer.unref();
       member.probe = probe;
@@ -76,8 +79,8 @@ export function watchHealth({ member, child, ask, tell, onSick }: HealthOptions)
         windowAt = now;
         noise = 0;
       } else if (noise > NOISE_PER_WINDOW) {
-        child.pause();
-        resumer = setTimeout(child.resume, windowAt + WINDOW_MS - now);
+        link.pause();
+        resumer = setTimeout(link.resume, windowAt + WINDOW_MS - now);
       }
     },
   };

@@ -9,6 +9,7 @@ import type { Ask } from './ask.ts';
 import { mayAsk } from './facts.ts';
 import type { Member } from './member.ts';
 import { isAllowed } from './policy.ts';
+import { offerable } from './remote/mirrored.ts';
 
 /** A server that adds its tools one by one says so one by one; the list is read once. */
 const DEBOUNCE_MS = 50;
@@ -40,7 +41,8 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
     try {
       const { entries, complaint } = await fetchList(ask, kind);
       if (complaint) member.logger.warn(`the list of ${kind} is cut short: ${complaint}`);
-      const shown = kind === 'tools' ? entries.filter(({ name }) => isAllowed(member, name)) : entries;
+      const shown =
+        kind === 'tools' ? offerable(member, entries).filter(({ name }) => isAllowed(member, name)) : entries;
       if (catalog.set(member.name, kind, shown)) onChange(member, kind);
     } catch (error) {
       member.logger.warn(`the list of ${kind} could not be read: ${sentence(error)}`);

@@ -8,7 +8,16 @@ import type { Facts } from './facts.ts';
 import { principalOf } from './instances.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
-export type ServerState = 'stopped' | 'opening' | 'ready' | 'draining' | 'closing' | 'waiting' | 'failed' | 'asleep';
+export type ServerState =
+  | 'stopped'
+  | 'opening'
+  | 'ready'
+  | 'draining'
+  | 'closing'
+  | 'waiting'
+  | 'failed'
+  | 'needs login'
+  | 'asleep';
 
 export type Member = {
   readonly name: string;

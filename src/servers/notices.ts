@@ -1,13 +1,17 @@
 // What a server says unasked, read into our own words. A notification that is not what it claims to be is a stray.
 
 import type { Progress } from '../calls/request.ts';
+import { member } from '../protocol/json.ts';
 
-export type Notice = { readonly type: 'progress'; readonly token: string; readonly progress: Progress } | Said;
+export type Notice =
+  | { readonly type: 'progress'; readonly token: string; readonly progress: Progress }
+  | Withdrawn
+  | Said;
 export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
   | { readonly type: 'listChanged'; readonly kind: 'tools' | 'resources' | 'prompts' }
-  | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
-  | { readonly type: 'nothing' };
+  | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer };
+type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
 
 /** The notice, or why it is none. */
 export function readNotice(method: string, params: Buffer): Notice | string {
@@ -28,9 +32,10 @@ export function readNotice(method: string, params: Buffer): Notice | string {
       const { uri } = parsed(params);
       return typeof uri === 'string' ? { type: 'updated', uri, params } : 'an update of no resource';
     }
-    // We answer a server's requests at once, so there is never one left to cancel.
-    case 'notifications/cancelled':
-      return { type: 'nothing' };
+    case 'notifications/cancelled': {
+      const id = member(params, 'requestId');
+      return id ? { type: 'withdrawn', id: id.toString() } : 'a cancellation of nothing';
+    }
     default:
       return `an unknown notification ${method.slice(0, 60)}`;
   }

@@ -3,6 +3,7 @@
 
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import { permission } from '../catalog/naming.ts';
 import { nearest } from '../config/names.ts';
 import { type Failure, type FailureCode, TroupeError } from '../failures.ts';
 import { mayAsk } from './facts.ts';
@@ -35,23 +36,4 @@ export function mustOffer(member: Member | undefined, method: string): void {
 const notOffered = (server: string, method: string): string =>
   `server ${server} does not offer ${method}; it did not declare the capability`;
 
-export function isAllowed({ config }: Member, tool: string): boolean {
-  const { allow, deny } = config.settings.tools;
-  if (deny?.some((pattern) => matches(pattern, tool))) return false;
-  return allow === undefined || allow.some((pattern) => matches(pattern, tool));
-}
-
-/** Names with `*` for any run of characters. Compared piece by piece: a pattern must not become a slow regex. */
-function matches(pattern: string, name: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  if (rest.length === 0) return pattern === name;
-  const last = rest.pop() ?? '';
-  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
-  let at = first.length;
-  for (const piece of rest) {
-    const found = name.indexOf(piece, at);
-    if (found < 0 || found + piece.length > name.length - last.length) return false;
-    at = found + piece.length;
-  }
-  return true;
-}
+export const isAllowed = ({ config }: Member, tool: string): boolean => permission(config.settings.tools)(tool);

@@ -1,6 +1,7 @@
 // The MCP session with one server: it negotiates, sends only what was negotiated, and sorts what comes back.
 // Nothing a server says is trusted: a bad frame is counted and dropped, an answer to nobody changes nothing.
 
+import type { Answer } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
@@ -13,44 +14,66 @@ import { parsed, readNotice, type Said } from './notices.ts';
 export type SessionOptions = {
   readonly lane: Lane;
   readonly server: string;
-  readonly send: (frame: Buffer) => void;
+  readonly send: (frame: Buffer, method: string) => void;
   /** An answer to what the server asked; it may ask faster than it reads. */
   readonly reply: (frame: Buffer) => void;
+  /** Both sides speak this version from now on, beginning with what is sent next. */
+  readonly onNegotiated: (era: Era) => void;
   readonly onReady: (facts: Facts) => void;
   /** This server cannot be talked to at all, and trying again would not help. */
   readonly onRefused: (why: string) => void;
-  readonly onNotice: (notice: Said) => void;
+  /** `origin` is our id of the request on whose own stream it came, where the transport has such streams. */
+  readonly onNotice: (notice: Said, origin: string | undefined) => void;
+  /** The server asks us something other than `ping`. It is answered once; the signal withdraws the question. */
+  readonly onAsk: (asked: Asked) => void;
   readonly onStray: (why: string, line: Buffer) => void;
   /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
   readonly onLate: (line: Buffer) => void;
   readonly openMs: number;
 };
 
+export type Asked = {
+  readonly method: string;
+  readonly params: Buffer;
+  readonly origin: string | undefined;
+  readonly signal: AbortSignal;
+  readonly answer: (answer: Answer) => void;
+};
+
 export type Session = ReturnType<typeof createSession>;
 
 const EMPTY = Buffer.from('{}');
-const NO_METHOD = (method: string) => JSON.stringify({ code: -32601, message: `troupe does not answer ${method}` });
+/** What a host behind us may be able to answer; who cannot is answered for. */
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {} };
+/** A server with so many open questions asks nobody any more. */
+const MAX_ASKS = 1_000;
+const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
 
 export function createSession(options: SessionOptions) {
-  const { lane, server, send, reply, onReady, onRefused, onNotice, onStray, onLate } = options;
+  const { lane, server, send, reply, onNegotiated, onReady, onRefused, onNotice, onAsk, onStray, onLate } = options;
+  const asks = new Map<string, AbortController>();
   const ask = asker(lane, server);
   let era: Era | undefined;
 
+  /** Also a second time, when the server has forgotten the first session: what it had asked is forgotten with it. */
   async function open(): Promise<void> {
-    const params = { protocolVersion: LATEST, capabilities: {}, clientInfo: { name: 'troupe', version: VERSION } };
+    for (const id of asks.keys()) withdraw(id);
+    const clientInfo = { name: 'troupe', version: VERSION };
+    const params = { protocolVersion: LATEST, capabilities: CAPABILITIES, clientInfo };
     const answer = await ask('initialize', params, options.openMs);
     const facts = factsOf(answer);
     if (typeof facts === 'string') return onRefused(facts);
     era = facts.era;
-    send(notificationFrame('notifications/initialized'));
+    onNegotiated(era);
+    send(notificationFrame('notifications/initialized'), 'notifications/initialized');
     onReady(facts);
   }
 
-  function receive(line: Buffer): void {
-    take(readFrame(line), line);
+  function receive(line: Buffer, origin?: string): void {
+    take(readFrame(line), line, origin);
   }
 
-  function take(frame: Frame, line: Buffer): void {
+  function take(frame: Frame, line: Buffer, origin: string | undefined): void {
     switch (frame.kind) {
       case 'result':
       case 'error': {
@@ -59,12 +82,12 @@ export function createSession(options: SessionOptions) {
         return;
       }
       case 'notification':
-        return notified(frame.method, frame.params ?? EMPTY, line);
+        return notified(frame.method, frame.params ?? EMPTY, line, origin);
       case 'request':
-        return reply(answerTo(frame.id, frame.method));
+        return asked(frame.id, frame.method, frame.params ?? EMPTY, origin);
       case 'batch':
         if (era && !ERA_FACTS[era].batches) return onStray(`a batch, which ${era} does not have`, line);
-        for (const part of frame.frames) take(part, line);
+        for (const part of frame.frames) take(part, line, origin);
         return;
       case 'malformed':
         onStray(frame.why, line);
@@ -74,32 +97,48 @@ export function createSession(options: SessionOptions) {
     }
   }
 
-  function notified(method: string, params: Buffer, line: Buffer): void {
+  function notified(method: string, params: Buffer, line: Buffer, origin: string | undefined): void {
     const notice = readNotice(method, params);
     if (typeof notice === 'string') return onStray(notice, line);
-    if (notice.type !== 'progress') return onNotice(notice);
+    if (notice.type === 'withdrawn') return withdraw(notice.id);
+    if (notice.type !== 'progress') return onNotice(notice, origin);
     if (!lane.progress(notice.token, notice.progress)) onLate(line);
+  }
+
+  function withdraw(id: string): void {
+    const question = asks.get(id);
+    asks.delete(id);
+    question?.abort();
+  }
+
+  function asked(id: string, method: string, params: Buffer, origin: string | undefined): void {
+    if (method === 'ping') return reply(resultFrame(id, EMPTY));
+    if (asks.size >= MAX_ASKS || asks.has(id)) return reply(errorFrame(id, TOO_MANY));
+    const controller = new AbortController();
+    asks.set(id, controller);
+    const answer = (given: Answer): void => {
+      if (asks.get(id) !== controller) return; // withdrawn, and perhaps the id given to another question
+      asks.delete(id);
+      reply(given.ok ? resultFrame(id, given.result) : errorFrame(id, given.error));
+    };
+    onAsk({ method, params, origin, signal: controller.signal, answer });
   }
 
   return {
     open,
     receive,
     ask,
-    cancel: (id: string, reason: string) =>
-      send(
-        notificationFrame('notifications/cancelled', Buffer.from(JSON.stringify({ requestId: Number(id), reason }))),
-      ),
+    cancel(id: string, reason: string): void {
+      const params = Buffer.from(JSON.stringify({ requestId: Number(id), reason }));
+      send(notificationFrame('notifications/cancelled', params), 'notifications/cancelled');
+    },
   };
 }
 
-function answerTo(id: string, method: string): Buffer {
-  return method === 'ping' ? resultFrame(id, EMPTY) : errorFrame(id, Buffer.from(NO_METHOD(method)));
-}
-
-type Answer = { protocolVersion?: unknown; capabilities?: unknown; serverInfo?: unknown; instructions?: unknown };
+type Initialized = { protocolVersion?: unknown; capabilities?: unknown; serverInfo?: unknown; instructions?: unknown };
 
 function factsOf(answer: Buffer): Facts | string {
-  const { protocolVersion, capabilities, serverInfo, instructions } = parsed(answer) as Answer;
+  const { protocolVersion, capabilities, serverInfo, instructions } = parsed(answer) as Initialized;
   const era = typeof protocolVersion === 'string' ? eraOf(protocolVersion) : undefined;
   if (!era)
     return `it speaks MCP ${JSON.stringify(protocolVersion)?.slice(0, 40)}, which troupe does not know; update troupe or the server`;

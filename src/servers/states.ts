@@ -21,6 +21,7 @@ export const specOf = (name: string, settings: ServerSettings): ServerSpec => ({
 
 export function stateOf({ value }: ServerSnapshot): ServerState {
   const leaf = typeof value === 'string' ? value : value.up;
+  if (leaf === 'needsLogin') return 'needs login';
   return leaf === 'gone' || leaf === 'down' || leaf === 'closed' ? 'stopped' : leaf;
 }
 
@@ -39,6 +40,7 @@ export function gateOf(snapshot: ServerSnapshot): Gate {
     case 'stopped':
     case 'waiting':
     case 'failed':
+    case 'needs login':
       return { mode: 'refuse', state, why };
   }
 }

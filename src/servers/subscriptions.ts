@@ -15,14 +15,14 @@ export function createSubscriptions() {
   let subscriber: Subscriber | undefined;
 
   return {
-    async add(uri: string, holder: string): Promise<void> {
+    async add(uri: string, holder: string, leaseMs = LEASE_MS): Promise<void> {
       const known = holders.get(uri);
       const mine: Listeners = known ?? {
         until: new Map(),
         opened: subscriber?.('resources/subscribe', uri) ?? Promise.resolve(),
       };
       holders.set(uri, mine);
-      mine.until.set(holder, performance.now() + LEASE_MS);
+      mine.until.set(holder, performance.now() + leaseMs);
       try {
         await mine.opened;
       } catch (error) {

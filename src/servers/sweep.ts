@@ -7,11 +7,23 @@ import { signalGroup } from './child.ts';
 import { MARKER } from './environment.ts';
 import { processIdentity } from './identity.ts';
 
-type ProcessRow = { kind: string; name: string; pid: number; start_time: string; boot_id: string };
+type ProcessRow = {
+  kind: string;
+  name: string;
+  pid: number;
+  start_time: string;
+  boot_id: string;
+  daemon: string | null;
+};
 
-/** Returns the names of the servers whose processes had been left behind. */
-export async function sweep(store: Store, marker: string): Promise<string[]> {
-  const rows = store.all<ProcessRow>('processes').filter(({ kind }) => kind === 'server');
+/**
+ * Ends what the dead lives of one daemon have left: `isTheirs` tells whose processes they are by the mark in their row.
+ * Returns the names of the servers whose processes had been left behind.
+ */
+export async function sweep(store: Store, marker: string, isTheirs: (mark: string) => boolean): Promise<string[]> {
+  const rows = store
+    .all<ProcessRow>('processes')
+    .filter(({ kind, daemon }) => kind === 'server' && isTheirs(daemon ?? ''));
   const swept: string[] = [];
   for (const { kind, name, pid, start_time, boot_id } of rows) {
     if (await isOurs(pid, { startTime: start_time, bootId: boot_id })) {

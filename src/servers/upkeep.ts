@@ -3,8 +3,10 @@
 
 import type { Logger } from 'pino';
 import { sentence } from '../failures.ts';
+import { type Level, mostVerbose } from '../protocol/levels.ts';
 import { allowance } from '../telemetry/allowance.ts';
 import type { Ask } from './ask.ts';
+import { type Audience, audienceOf, requestBehind } from './attribution.ts';
 import { mayAsk } from './facts.ts';
 import type { Lists } from './lists.ts';
 import type { Member } from './member.ts';
@@ -12,21 +14,33 @@ import type { Said } from './notices.ts';
 
 /** Where news of servers goes. */
 export type News = {
-  log(member: Member, level: string, params: Buffer): void;
+  log(member: Member, level: string, params: Buffer, audience: Audience): void;
   updated(member: Member, uri: string, params: Buffer): void;
 };
 
 const LOGS_PER_SECOND = 200;
 
-export function createUpkeep(lists: Lists, news: News) {
+export type UpkeepOptions = {
+  readonly lists: Lists;
+  readonly news: News;
+  /** What the hosts of this server want to hear of. */
+  readonly levelsFor: (member: Member) => readonly Level[];
+};
+
+export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
   const paces = new WeakMap<Member, ReturnType<typeof allowance>>();
   const asks = new WeakMap<Member, Ask>();
+  const levels = new WeakMap<Ask, Level | undefined>(); // of a connection: the next one begins anew
 
   const attempt = ({ logger }: Member, work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
 
+  /** The most that anybody wants; who wants less is spared the rest on its way to them. */
   function setLevel(member: Member, ask: Ask): void {
     if (!member.facts || !mayAsk(member.facts, 'logging/setLevel')) return;
-    void attempt(member, ask('logging/setLevel', { level: member.config.settings.logLevel }));
+    const level = mostVerbose([member.config.settings.logLevel, ...levelsFor(member)]);
+    if (levels.get(ask) === level) return;
+    levels.set(ask, level);
+    void attempt(member, ask('logging/setLevel', { level }));
   }
 
   async function opened(member: Member, ask: Ask): Promise<void> {
@@ -49,30 +63,33 @@ export function createUpkeep(lists: Lists, news: News) {
     lists.changed(member, 'tools');
   }
 
-  function said(member: Member, notice: Said): void {
+  function relevel(member: Member): void {
+    const ask = asks.get(member);
+    if (ask && member.state === 'ready') setLevel(member, ask);
+  }
+
+  function said(member: Member, notice: Said, origin: string | undefined): void {
     switch (notice.type) {
       case 'listChanged':
         return lists.changed(member, notice.kind);
       case 'updated':
         return news.updated(member, notice.uri, notice.params);
       case 'log':
-        return logged(member, notice.level, notice.params);
-      case 'nothing':
-        return;
+        return logged(member, notice.level, notice.params, origin);
     }
   }
 
-  function logged(member: Member, level: string, params: Buffer): void {
+  function logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
     const pace = paces.get(member) ?? allowance(LOGS_PER_SECOND);
     paces.set(member, pace);
     if (!pace.take()) return;
     const missing = pace.forget();
-    member.lane.onlyCall()?.onSignal?.({ type: 'log', level, params });
+    requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
-    news.log(member, level, params);
+    news.log(member, level, params, audienceOf(member.lane, origin));
   }
 
-  return { opened: (member: Member, ask: Ask) => void opened(member, ask), retuned, said };
+  return { opened: (member: Member, ask: Ask) => void opened(member, ask), retuned, relevel, said };
 }
 
 const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {

@@ -9,9 +9,18 @@ import { daemonMachine } from '../../machines/daemon.ts';
 import { fleetMachine } from '../../machines/fleet.ts';
 import { requestMachine } from '../../machines/request.ts';
 import { serverMachine } from '../../machines/server.ts';
+import { sessionMachine } from '../../machines/session.ts';
 import { diagrams } from '../../src/diagrams.ts';
 
-const machines = { brokerMachine, busMachine, daemonMachine, fleetMachine, requestMachine, serverMachine };
+const machines = {
+  brokerMachine,
+  busMachine,
+  daemonMachine,
+  fleetMachine,
+  requestMachine,
+  serverMachine,
+  sessionMachine,
+};
 const drawn = diagrams();
 const sectionOf = ({ id }: AnyStateMachine) =>
   drawn.split('\n## ').find((section) => section.startsWith(`${id}\n`)) ?? '';

@@ -12,7 +12,7 @@ const launch = (name: string, start: boolean): Launch => ({
   start,
 });
 const [lazy, eager, neighbour] = [launch('a', false), launch('a', true), launch('b', true)];
-const commands = ['start', 'stop', 'restart', 'wanted'] as const;
+const commands = ['start', 'stop', 'restart', 'wanted', 'login.done'] as const;
 const orders: FleetEvent[] = [
   { type: 'server.set', launch: lazy },
   { type: 'server.set', launch: eager },
@@ -115,9 +115,9 @@ describe('in every reachable configuration', () => {
       if (event.type === 'server.set' && event.launch.spec.name === 'a')
         expect(memberOf(to)?.launch, name(step)).toBe(event.launch);
       if (event.type === 'server.told' && lifeOf(from) === 'succeeded') {
-        const start = { start: true, restart: true, stop: false, wanted: before?.launch?.start }[
-          event.command.type as 'stop'
-        ];
+        const kept = before?.launch?.start;
+        const orders = { start: true, restart: true, stop: false, wanted: kept, 'login.done': kept };
+        const start = orders[event.command.type as 'stop'];
         expect(memberOf(to), name(step)).toEqual({ ...before, launch: { ...before?.launch, start } });
       }
       if (lifeOf(from) === 'succeeded' && lifeOf(to) === 'alive')

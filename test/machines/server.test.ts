@@ -19,12 +19,14 @@ const commands: ServerEvent[] = [
   { type: 'restart' },
   { type: 'remove' },
   { type: 'wanted' },
+  { type: 'login.done' },
 ];
 const facts: ServerEvent[] = [
   { type: 'connection.ready' },
   { type: 'connection.drained' },
   { type: 'connection.quiet' },
   { type: 'connection.refused', why: 'no such command' },
+  { type: 'connection.unauthorized', why: 'no token' },
   { type: 'connection.closed', why: 'exit 1' },
   { type: 'restart.forgotten' },
 ];
@@ -52,9 +54,12 @@ describe('in every reachable configuration', () => {
 
   it('moves as this table says, and ignores everything else', () => {
     const destinations = 'asleep | gone | stopped | up.opening';
-    const over = { 'connection.closed': destinations, 'connection.refused': destinations };
+    const over = {
+      ...{ 'connection.closed': destinations, 'connection.refused': destinations },
+      'connection.unauthorized': destinations,
+    };
     const fails = { 'connection.closed': 'failed | waiting', 'connection fails': 'failed | waiting' };
-    const refused = { 'connection.refused': 'failed' };
+    const refused = { 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' };
     expect(reactions(steps)).toEqual({
       stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
       asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
@@ -76,8 +81,12 @@ describe('in every reachable configuration', () => {
         ...{ stop: 'stopped', remove: 'gone' },
       },
       failed: { start: 'up.opening', restart: 'up.opening', stop: 'stopped', remove: 'gone' },
+      needsLogin: {
+        ...{ start: 'up.opening', restart: 'up.opening', 'login.done': 'up.opening' },
+        ...{ stop: 'stopped', remove: 'gone' },
+      },
     });
-    expect(statesOf(steps)).toHaveLength(9);
+    expect(statesOf(steps)).toHaveLength(10);
   });
 
   it('has a connection exactly while it is up, and a new one each time it comes up', () => {
@@ -132,7 +141,8 @@ describe('in every reachable configuration', () => {
       (step) => isLeaving(stateOf(step.from)) && isCommand(step),
       ({ from, event, to, effects }, name) => {
         const wanted = from.context.next === 'asleep' ? 'up' : from.context.next;
-        const goes = { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone', wanted }[event.type];
+        const goes =
+          { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone', wanted }[event.type] ?? from.context.next;
         expect(to.value, name).toEqual(from.value);
         expect(to.context, name).toEqual({ ...from.context, next: goes });
         expect(effects, name).toEqual([]);
@@ -196,6 +206,7 @@ describe('in every reachable configuration', () => {
     const said: Record<string, string> = {
       'connection.closed': 'exit 1',
       'connection.refused': 'no such command',
+      'connection.unauthorized': 'no token; run troupe login echo',
       'connection fails': 'it broke',
       'after open': 'did not open in time',
     };

@@ -1,0 +1,104 @@
+// What each request to a remote server carries to be let in, and what is done when it is not: renew, or say that a person
+// must log in. Headers of the configuration are always sent; a token takes the place of an `Authorization` among them.
+
+import { computeScopeUnion, isStrictScopeSuperset } from '@modelcontextprotocol/client';
+import type { RemoteServer } from '../../config/schema.ts';
+import type { Authorizer } from '../remote/authorizer.ts';
+import { refusalOf } from './challenge.ts';
+import type { Leases } from './lease.ts';
+import { renew } from './renewal.ts';
+import type { Challenge, Grant, Kept, Place, Vault } from './vault.ts';
+
+export type AuthorizerWorld = { readonly vault: Vault; readonly leases: Leases };
+
+/** A token is renewed this long before its end, or in the last tenth of a short life. */
+const MARGIN_MS = 60_000;
+/** So long after a new token an answer may still be about the one before. */
+const GRACE_MS = 5_000;
+const MAX_STEP_UPS = 3;
+const STEP_UPS_MS = 60_000;
+
+/** Its `headers` and `challenged` reject when a new token is needed and cannot be had now, which may pass. */
+export function authorizerOf(world: AuthorizerWorld, server: RemoteServer, principal: string): Authorizer {
+  const { vault } = world;
+  const place: Place = { server: server.name, resource: server.url, principal };
+  const isMachine = server.oauth.grant === 'client_credentials';
+  let renewing: Promise<Kept<Grant> | undefined> | undefined;
+  let handed: string | undefined;
+  let switchedAt = Number.NEGATIVE_INFINITY;
+  let stepUps: number[] = [];
+
+  /** One at a time in this process too: everybody who needs it waits for the same. */
+  function renewal(stale: Kept<Grant> | undefined, scope?: string): Promise<Kept<Grant> | undefined> {
+    renewing ??= renew({ ...world, server, place, scope }, stale).finally(() => {
+      renewing = undefined;
+    });
+    return renewing;
+  }
+
+  async function current(): Promise<Kept<Grant> | undefined> {
+    const found = vault.grant(place);
+    if (found && !isDue(found.value)) return found;
+    if (!found && (!isMachine || !vault.challenge(place))) return undefined;
+    try {
+      return await renewal(found);
+    } catch (error) {
+      if (found && !isOver(found.value)) return found; // it is good for a little while yet
+      throw error;
+    }
+  }
+
+  async function remember(challenge: Challenge): Promise<void> {
+    const known = vault.challenge(place);
+    const next = { ...known, ...challenge };
+    if (JSON.stringify(known) !== JSON.stringify(next)) await vault.saveChallenge(place, next);
+  }
+
+  async function unauthorized(): Promise<boolean> {
+    const found = vault.grant(place);
+    if (found && handed !== undefined && found.version !== handed) return true; // it was about an older one
+    if (found && performance.now() - switchedAt < GRACE_MS) return true;
+    return (found || isMachine) && (await renewal(found)) !== undefined;
+  }
+
+  /** A refresh cannot widen what was granted, so only a client's own credentials can step up by themselves. */
+  async function stepUp({ scope }: Challenge): Promise<boolean> {
+    const found = vault.grant(place);
+    const wanted = computeScopeUnion(found?.value.scope, vault.challenge(place)?.scope, scope);
+    await remember(wanted ? { scope: wanted } : {});
+    const isCovered = !isStrictScopeSuperset(wanted, found?.value.scope);
+    stepUps = stepUps.filter((at) => performance.now() - at < STEP_UPS_MS);
+    if (stepUps.length >= MAX_STEP_UPS || !found || !(isMachine || isCovered)) return false;
+    stepUps.push(performance.now());
+    return (await renewal(found, wanted)) !== undefined;
+  }
+
+  return {
+    async headers() {
+      const found = await current();
+      if (found && handed !== found.version) {
+        if (handed !== undefined) switchedAt = performance.now();
+        handed = found.version;
+      }
+      return found ? withToken(server.headers, found.value.tokens.access_token) : server.headers;
+    },
+    async challenged(response) {
+      const refusal = refusalOf(response);
+      if (!refusal) return false;
+      if (refusal.kind === 'unauthorized') await remember(refusal.challenge);
+      return refusal.kind === 'unauthorized' ? unauthorized() : stepUp(refusal.challenge);
+    },
+  };
+}
+
+const isOver = ({ expiresAt = Number.POSITIVE_INFINITY }: Grant): boolean => Date.now() >= expiresAt;
+
+function isDue({ obtainedAt, expiresAt }: Grant): boolean {
+  if (expiresAt === undefined) return false;
+  return Date.now() >= expiresAt - Math.min(MARGIN_MS, (expiresAt - obtainedAt) / 10);
+}
+
+function withToken(headers: Record<string, string>, token: string): Record<string, string> {
+  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization');
+  return { ...Object.fromEntries(others), authorization: `Bearer ${token}` };
+}

@@ -1,0 +1,88 @@
+// Encryption at rest: AES-256-GCM under a key of this state directory, which all its daemons share. What is sealed for one
+// row cannot be opened as another: the row's name is part of what is authenticated.
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { sentence, TroupeError } from '../../failures.ts';
+
+export type Seal = {
+  seal(text: string, name: string): Buffer;
+  /** Nothing when the key is another one, or the bytes were touched. */
+  open(sealed: Uint8Array, name: string): string | undefined;
+};
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const VERSION = 1;
+
+/** The key is made at its first use. */
+export function openSeal(directory: string): Seal {
+  let key: Buffer | undefined;
+  const theKey = () => {
+    key ??= keyIn(directory);
+    return key;
+  };
+  return {
+    seal(text, name) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', theKey(), nonce).setAAD(Buffer.from(name));
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body]);
+    },
+    open(sealed, name) {
+      const bytes = Buffer.from(sealed);
+      const [nonceEnd, tagEnd] = [1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES];
+      if (bytes[0] !== VERSION || bytes.length < tagEnd) return undefined;
+      try {
+        const options = { authTagLength: TAG_BYTES };
+        const decipher = createDecipheriv('aes-256-gcm', theKey(), bytes.subarray(1, nonceEnd), options);
+        decipher.setAAD(Buffer.from(name)).setAuthTag(bytes.subarray(nonceEnd, tagEnd));
+        return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString('utf8');
+      } catch (error) {
+        if (error instanceof TroupeError) throw error;
+        return undefined; // another key, or other bytes: as good as not there
+      }
+    },
+  };
+}
+
+function keyIn(directory: string): Buffer {
+  const path = join(directory, 'oauth.key');
+  try {
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) makeKey(path);
+    if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+    const key = readFileSync(path);
+    if (key.length === KEY_BYTES) return key;
+  } catch (error) {
+    throw new TroupeError('unavailable', `The key ${path} cannot be used (${sentence(error)}): make it yours.`);
+  }
+  throw new TroupeError('invalid', `The key ${path} is damaged: remove it, and log in to your servers again.`);
+}
+
+/** Written beside, then linked: others see the whole key or none, and of two who make one the first wins. */
+function makeKey(path: string): void {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = openSync(draft, 'wx', 0o600);
+  try {
+    writeSync(file, randomBytes(KEY_BYTES));
+    fsyncSync(file);
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    closeSync(file);
+    rmSync(draft, { force: true });
+  }
+}

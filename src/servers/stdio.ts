@@ -1,0 +1,83 @@
+// The link to a server that is a process of ours: a message is a line on its stdin or stdout. Its pid is written down, so
+// that it can be found after we were killed; what it says on stderr is kept to explain its death.
+
+import type { StdioServer } from '../config/schema.ts';
+import { sentence } from '../failures.ts';
+import { splitLines } from '../protocol/lines.ts';
+import type { Store } from '../store/store.ts';
+import { withoutControls } from '../telemetry/printable.ts';
+import { spawnChild } from './child.ts';
+import { childEnvironment } from './environment.ts';
+import { processIdentity } from './identity.ts';
+import type { Link, LinkEvents } from './link.ts';
+import type { Member } from './member.ts';
+import { readStderr } from './stderr.ts';
+
+export type StdioWorld = { readonly store: Store; readonly daemon: string; readonly env: NodeJS.ProcessEnv };
+
+export function stdioLink(world: StdioWorld, member: Member, config: StdioServer, events: LinkEvents): Link {
+  const { logger } = member;
+  const { command, args, cwd, env, settings } = config;
+  const stderr = readStderr(logger.child({ source: 'stderr' }));
+  const lines = splitLines({
+    maxBytes: settings.maxFrameBytes,
+    onLine: (line) => events.onMessage(line),
+    onTooLong: () =>
+      events.onClosed(`it sent a frame of more than ${settings.maxFrameBytes} bytes (x-troupe.maxFrameBytes)`, false),
+  });
+  const child = spawnChild({
+    ...{ command, args, cwd, stdinMs: settings.stdinMs, termMs: settings.termMs },
+    env: childEnvironment(world.env, settings.env, env, world.daemon),
+    onOutput: (chunk) => {
+      lines.push(chunk);
+      events.onChunk();
+    },
+    onErrorOutput: stderr.push,
+    onSpawn: (pid) => void remember(pid),
+    onExit: (reason, isMissing) => {
+      stderr.end();
+      forget();
+      events.onClosed(isMissing ? reason : withLastWords(reason, stderr.tail), isMissing);
+    },
+  });
+  child.onRoom(events.onRoom);
+
+  async function remember(pid: number): Promise<void> {
+    member.pid = pid;
+    const identity = await processIdentity(pid);
+    if (!identity || member.pid !== pid) return;
+    const { startTime, bootId } = identity;
+    const row = ['server', member.name, pid, startTime, bootId, world.daemon, Date.now()];
+    await world.store.commit('putProcess', row).catch((error) => logger.warn(`${sentence(error)}`));
+  }
+
+  function forget(): void {
+    if (child.pid !== undefined) world.store.write('deleteProcess', ['server', member.name, child.pid]);
+  }
+
+  return {
+    request: child.write,
+    notify: child.write,
+    reply(frame) {
+      if (!child.hasRoom()) return false;
+      child.write(frame);
+      return true;
+    },
+    drop: () => true,
+    negotiated: () => {},
+    hasRoom: child.hasRoom,
+    pause: child.pause,
+    resume: child.resume,
+    close: child.close,
+    kill() {
+      member.pid = undefined;
+      child.kill();
+    },
+  };
+}
+
+/** A process that died usually said why, on its last line of stderr. */
+function withLastWords(reason: string, tail: readonly string[]): string {
+  const words = tail.findLast((line) => /error|fail|cannot|denied|not found/i.test(line)) ?? tail.at(-1);
+  return words ? `${reason}; its last words: ${withoutControls(words).slice(0, 200)}` : reason;
+}
