@@ -1,8 +1,8 @@
-// The composition root: the only place that gives the daemon's machine the real world. It takes the state directory for
-// itself, lets the machine bring the parts up in order, and answers with a handle to wait for and to stop.
+// The composition root: the only place that gives the daemon's machine the real world. It takes its name on the
+// state directory, lets the machine bring the parts up in order, and answers with a handle to wait for and to stop.
 
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename } from 'node:path';
 import { createActor, fromPromise, waitFor } from 'xstate';
 import { daemonMachine } from '../machines/daemon.ts';
 import { announcer } from './announce.ts';
@@ -19,6 +19,8 @@ export type DaemonOptions = {
   readonly paths: Paths;
   readonly env: NodeJS.ProcessEnv;
   readonly announce: (line: string) => void;
+  /** What `up --http` was given. */
+  readonly http?: string;
 };
 export type DaemonHandle = {
   readonly ready: Promise<void>;
@@ -30,14 +32,16 @@ export type DaemonHandle = {
 
 /** Longer than any server's own patience for its goodbye. */
 const CLOSE_MS = 60_000;
+/** Another daemon holds our name while it clears away what our last life left. */
+const SWEEP_MS = 2_000;
 
-export async function runDaemon({ paths, env, announce }: DaemonOptions): Promise<DaemonHandle> {
-  const lock = takeStateDirectory(paths);
+export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
+  const lock = takeName(paths);
   const config = readOrRelease(paths, env, lock);
-  const log = openLog(paths.logs, config.config.logLevel);
+  const log = openLog(paths.logs, config.config.logLevel, basename(paths.logFile));
   for (const warning of config.warnings) log.logger.warn(formatComplaint(warning));
   const parts = createParts({
-    ...{ paths, env, log, config: config.config, say: announcer(announce) },
+    ...{ paths, env, log, config: config.config, say: announcer(announce), ...(http !== undefined && { http }) },
     stop: () => actor.send({ type: 'stop' }),
     crash: (why) => actor.send({ type: 'crashed', why }),
     stateOf: () => stateOf(actor.getSnapshot().value),
@@ -81,16 +85,16 @@ function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): Settin
   }
 }
 
-/** Two daemons on one state directory would each believe that the servers are theirs. */
-function takeStateDirectory(paths: Paths): Lock {
-  const lock = acquireLock(paths.state, 'daemon');
+/** Two daemons of the same name would each believe that the servers are theirs. */
+function takeName({ state, lock: name, instance }: Paths): Lock {
+  const lock = acquireLock(state, name, SWEEP_MS);
   if (lock) return lock;
-  throw new TroupeError('busy', `a troupe daemon already runs on ${paths.state}; troupe status shows it`);
+  const who = instance === undefined ? 'a troupe daemon' : `the troupe daemon "${instance}"`;
+  throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
 }
 
-function portsOf(parts: Parts, paths: Paths) {
+function portsOf(parts: Parts, { note, socket }: Paths) {
   const port = (work: () => Promise<void> | void) => fromPromise<void>(async () => work());
-  const note = join(paths.state, 'daemon.json');
   return {
     openStore: port(parts.openStore),
     openBus: port(parts.openBus),
@@ -99,7 +103,7 @@ function portsOf(parts: Parts, paths: Paths) {
     openDoors: port(async () => {
       await parts.openDoors();
       const { pid } = process;
-      const text = JSON.stringify({ pid, version: VERSION, startedAt: parts.startedAt, socket: paths.socket });
+      const text = JSON.stringify({ pid, version: VERSION, startedAt: parts.startedAt, socket });
       writeFileSync(note, text, { mode: 0o600 });
     }),
     closeDoors: port(async () => {

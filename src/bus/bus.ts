@@ -17,6 +17,8 @@ export type BusOptions = {
   readonly name: string;
   readonly env: NodeJS.ProcessEnv;
   readonly directory: string;
+  /** Which daemon of the state directory we are: they share the nats-server. */
+  readonly user: string;
   readonly cache: string;
   readonly nats: Config['nats'];
   readonly logger: Logger;
@@ -58,12 +60,13 @@ export function createBus(options: BusOptions) {
   const server = fromCallback<ToProcess, { binary: string }>(({ input, receive, sendBack }) => {
     const tell = sendBack as (event: BrokerEvent) => void;
     const starting = startBroker({
-      ...{ binary: input.binary, directory: options.directory, maxPayloadBytes: nats.maxPayloadBytes },
+      ...{ binary: input.binary, directory: options.directory, user: options.user },
+      maxPayloadBytes: nats.maxPayloadBytes,
       onExit: (why) => tell({ type: 'process.exited', why }),
     });
     starting.then(
       (broker) => {
-        if (isAbandoned) return killNow(broker.pid);
+        if (isAbandoned) return broker.abandon();
         managed = broker;
         tell({ type: 'process.ready' });
         connection.send({ type: 'address', url: broker.url });
@@ -116,12 +119,12 @@ export function createBus(options: BusOptions) {
       broker.send({ type: 'stop' });
       await waitFor(broker, (state) => state.status === 'done');
     },
-    /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive it. */
+    /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive the last. */
     abandon(): void {
       if (broker.getSnapshot().status !== 'active') return; // it said goodbye, and its pid may be another's by now
       isAbandoned = true;
       broker.stop(); // or it would mend what ends here, and start the next one
-      if (managed) killNow(managed.pid);
+      managed?.abandon();
     },
     status() {
       const leaf = leafOf(connection.getSnapshot().value);
@@ -155,12 +158,6 @@ function addressOf({ servers, options }: ChosenBus): string {
 const STATES: Record<string, 'online' | 'connecting' | 'offline' | 'closed'> = {
   ...{ connecting: 'connecting', online: 'online', draining: 'closed', closed: 'closed' },
 };
-
-function killNow(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {} // it ended by itself
-}
 
 const leafOf = (value: string | Record<string, string>): string =>
   typeof value === 'string' ? value : (Object.values(value)[0] ?? '');

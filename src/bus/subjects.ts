@@ -19,7 +19,10 @@ export const ANYONE = '_';
 export type Address = { readonly caller?: string } | { readonly node: string };
 /** `server` is empty for `cancel`. `tail` is still encoded: a name (see `requestedName`), a list kind or a request id. */
 export type Request = { caller: string; node?: string; verb: Verb; server: string; tail: string };
-export type Pattern = { tree: 'bare' | 'as' | 'node'; verb: Verb; subject: string; queue?: string };
+export type Tree = { tree: 'bare' | 'as' | 'node'; subject: string; queue?: string };
+export type Pattern = Tree & { verb: Verb };
+/** Where a session is opened: `scope` is empty for all servers, a server's name, or `@` and a profile's. */
+export type Opener = { caller: string; node?: string; scope: string };
 
 export type Subjects = ReturnType<typeof subjects>;
 
@@ -55,18 +58,28 @@ export function subjects(root: string) {
     state: (server: string, state: string, caller?: string) => event(server, `state.${encodeToken(state)}`, caller),
     progress: (requestId: string, caller?: string) =>
       `${at(caller === undefined ? {} : { caller })}.ev.progress.${requestId}`,
+    /** Opens an MCP session, or comes back to one. */
+    rpc: (scope: string, to?: Address) => `${at(to)}.${rpcPath(scope)}`,
+    /** What the client of an open session says. The token is no session id: whoever may listen sees subjects. */
+    session: (daemon: string, token: string, caller?: string) =>
+      `${at(caller === undefined ? {} : { caller })}.sess.${encodeToken(daemon)}.${token}`,
+    /** Where the daemons of one state directory hand each other what came to the wrong one. */
+    peers: (family: string) => `${root}.peers.${encodeToken(family)}`,
     heartbeat: (daemon: string) => `${root}.hb.${encodeToken(daemon)}`,
 
     /** What a door subscribes to for one server. */
     patterns: (server: string, daemon: string): Pattern[] =>
       VERBS.filter((verb) => verb !== 'cancel').flatMap((verb) =>
-        trees(root, daemon, verb, `${encodeToken(server)}${TAIL[verb]}`),
+        trees(root, daemon, `${verb}.${encodeToken(server)}${TAIL[verb]}`).map((tree) => ({ ...tree, verb })),
       ),
     /** What a door subscribes to once. No queue group: only the daemon that runs the request knows it. */
     cancelPatterns: (daemon: string): Pattern[] =>
-      trees(root, daemon, 'cancel', '*').map(({ tree, verb, subject }) => ({ tree, verb, subject })),
+      trees(root, daemon, 'cancel.*').map(({ tree, subject }) => ({ tree, verb: 'cancel', subject })),
+    /** What a door subscribes to for the sessions of one scope. */
+    rpcPatterns: (scope: string, daemon: string): Tree[] => trees(root, daemon, rpcPath(scope)),
 
-    parse: (subject: string): Request | undefined => parse(`${root}.`, subject),
+    parse: (subject: string): Request | undefined => parse(`${root}.`, subject, parseVerb),
+    parseRpc: (subject: string): Opener | undefined => parse(`${root}.`, subject, parseOpener),
   };
 }
 
@@ -81,30 +94,37 @@ const TAIL: Readonly<Record<Verb, string>> = {
   cancel: '',
 };
 
-function trees(root: string, daemon: string, verb: Verb, rest: string): Pattern[] {
+/** All servers is the word alone: a token for them could be the name of one. */
+const rpcPath = (scope: string): string => (scope === '' ? 'rpc' : `rpc.${encodeToken(scope)}`);
+
+function trees(root: string, daemon: string, path: string): Tree[] {
   return [
-    { tree: 'bare', verb, subject: `${root}.${verb}.${rest}`, queue: QUEUE },
-    { tree: 'as', verb, subject: `${root}.as.*.${verb}.${rest}`, queue: QUEUE },
+    { tree: 'bare', subject: `${root}.${path}`, queue: QUEUE },
+    { tree: 'as', subject: `${root}.as.*.${path}`, queue: QUEUE },
     // Daemons of one machine have one name, and a call must not run on each of them.
-    { tree: 'node', verb, subject: `${root}.node.${encodeToken(daemon)}.${verb}.${rest}`, queue: QUEUE },
+    { tree: 'node', subject: `${root}.node.${encodeToken(daemon)}.${path}`, queue: QUEUE },
   ];
 }
 
 // ── Parsing ──────────────────────────────────────────────────────────────────
 
-function parse(prefix: string, subject: string): Request | undefined {
+type Who = { caller: string; node?: string };
+/** Reads what follows the tree: its first word, and the rest of the subject from `start`. */
+type Reader<Read> = (word: string, subject: string, start: number, who: Who) => Read | undefined;
+
+function parse<Read>(prefix: string, subject: string, read: Reader<Read>): Read | undefined {
   if (!subject.startsWith(prefix)) return undefined;
   const [head, afterHead] = cut(subject, prefix.length);
-  if (head !== 'as' && head !== 'node') return parseVerb(head, subject, afterHead, { caller: ANYONE });
+  if (head !== 'as' && head !== 'node') return read(head, subject, afterHead, { caller: ANYONE });
   const [who, afterWho] = cut(subject, afterHead);
   const name = decodeToken(who);
   // `as._` would be a second spelling of the bare tree, past whatever permissions name the first.
   if (!name || (head === 'as' && name === ANYONE)) return undefined;
-  const [verb, afterVerb] = cut(subject, afterWho);
-  return parseVerb(verb, subject, afterVerb, head === 'as' ? { caller: name } : { caller: ANYONE, node: name });
+  const [word, afterWord] = cut(subject, afterWho);
+  return read(word, subject, afterWord, head === 'as' ? { caller: name } : { caller: ANYONE, node: name });
 }
 
-function parseVerb(word: string, subject: string, start: number, who: Pick<Request, 'caller' | 'node'>) {
+function parseVerb(word: string, subject: string, start: number, who: Who): Request | undefined {
   const verb = word as Verb;
   if (!VERBS.includes(verb)) return undefined;
   if (verb === 'cancel') {
@@ -116,6 +136,13 @@ function parseVerb(word: string, subject: string, start: number, who: Pick<Reque
   const tail = subject.slice(afterServer);
   if (!server || !fits(tail, TAIL[verb])) return undefined;
   return { ...who, verb, server, tail };
+}
+
+function parseOpener(word: string, subject: string, start: number, who: Who): Opener | undefined {
+  if (word !== 'rpc') return undefined;
+  if (start === subject.length) return { ...who, scope: '' };
+  const scope = decodeToken(subject.slice(start));
+  return scope ? { ...who, scope } : undefined;
 }
 
 function fits(tail: string, pattern: string): boolean {

@@ -137,6 +137,30 @@ describe('requests', () => {
     );
   });
 
+  test('where a session is opened is parsed into what it was built from, and matched by one pattern', () => {
+    const scope = fc.oneof(
+      fc.constant(''),
+      server,
+      server.map((name) => `@${name}`),
+    );
+    fc.assert(
+      fc.property(scope, scope, address, (mine, other, to) => {
+        const { caller = '_', node } = { caller: '_', ...to } as { caller?: string; node?: string };
+        const subject = build.rpc(mine, to);
+        expect(build.parseRpc(subject)).toEqual({ caller, ...(node !== undefined && { node }), scope: mine });
+        expect(parse(subject)).toBeUndefined();
+        const patterns = [...new Set([mine, other])].flatMap((each) => build.rpcPatterns(each, node ?? 'host-1'));
+        const hits = patterns.filter((pattern) => matches(pattern.subject, subject));
+        expect(hits).toMatchObject([{ queue: 'troupe' }]);
+      }),
+    );
+  });
+
+  test.each(['troupe.rpc.a.b', 'troupe.rpc.=61', 'troupe.rpc.=', 'troupe.as._.rpc', 'troupe.sess.d.t', 'other.rpc'])(
+    'no session is opened on %s',
+    (subject) => expect(build.parseRpc(subject)).toBeUndefined(),
+  );
+
   test('another root is another tree', () => {
     const mine = subjects('acme.mcp');
     expect(mine.call('gh', 'search')).toBe('acme.mcp.call.gh.search');
@@ -154,7 +178,7 @@ test('a resource is named by the first 26 characters of the base32 SHA-256 of it
 });
 
 test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
-  const { parse: _, patterns, cancelPatterns, ...build } = subjects('troupe');
+  const { parse: _, parseRpc: __, patterns, cancelPatterns, rpcPatterns, ...build } = subjects('troupe');
   const trees: Address[] = [{}, { caller: 'CALLER' }, { node: 'DAEMON' }];
   const callers = [undefined, 'CALLER'];
   const made: Record<keyof typeof build, string[]> = {
@@ -171,6 +195,9 @@ test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
     log: callers.map((caller) => build.log('SERVER', 'LEVEL', caller)),
     state: callers.map((caller) => build.state('SERVER', 'STATE', caller)),
     progress: callers.map((caller) => build.progress('REQUESTID', caller)),
+    rpc: [...trees, ...trees].map((to, index) => build.rpc(index < trees.length ? '' : 'SERVER', to)),
+    session: callers.map((caller) => build.session('DAEMON', 'TOKEN', caller)),
+    peers: [build.peers('FAMILY')],
     heartbeat: [build.heartbeat('DAEMON')],
   };
   expect(Object.keys(made).sort()).toEqual(Object.keys(build).sort());
@@ -179,12 +206,13 @@ test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
   expect(listed.sort()).toEqual(Object.values(made).flat().map(spelledInDocs).sort());
   expect(patterns('s', 'd')).toHaveLength(7 * 3);
   expect(cancelPatterns('d')).toHaveLength(3);
+  expect(rpcPatterns('', 'd')).toHaveLength(3);
 });
 
 const spelledInDocs = (subject: string): string =>
   subject
     .replace(/\b(TOOL|PROMPT)\b/, (word) => `<${word.toLowerCase()}…>`)
-    .replace(/\b(SERVER|CALLER|DAEMON|KIND|LEVEL|STATE|URIHASH)\b/g, (word) => `<${word.toLowerCase()}>`)
+    .replace(/\b(SERVER|CALLER|DAEMON|KIND|LEVEL|STATE|URIHASH|TOKEN|FAMILY)\b/g, (word) => `<${word.toLowerCase()}>`)
     .replace('REQUESTID', '<requestId>');
 
 const base64 = (name: string): string => `=?base64?${Buffer.from(name).toString('base64')}?=`;

@@ -1,0 +1,101 @@
+// The process of a nats-server of ours: launched, recognised by more than its pid, asked whether it serves, ended.
+
+import { createServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { execa } from 'execa';
+import { connect } from 'nats';
+import { type Identity, isSame, processIdentity } from '../servers/identity.ts';
+import type { BrokerFiles } from './broker-files.ts';
+
+export type Living = Identity & { readonly port: number; readonly pid: number; readonly ended: Promise<void> };
+
+const READY_MS = 10_000;
+const STOP_MS = 3_000;
+const POLL_MS = 500;
+
+/** Undefined when it cannot start, or when somebody was faster to take the port. */
+export async function launch(binary: string, files: BrokerFiles, port: number): Promise<Living | undefined> {
+  const log = await files.openLog();
+  const server = execa(binary, ['-c', files.configPath], {
+    // Its own process group and no parent to die with: a daemon that is killed must not cut its clients.
+    detached: true,
+    cleanup: false,
+    reject: false,
+    stdio: ['ignore', log, log],
+    env: {},
+    extendEnv: false,
+  });
+  server.unref();
+  log.destroy();
+  let hasEnded = false;
+  const ended = server.then(() => {
+    hasEnded = true;
+  });
+  const deadline = Date.now() + READY_MS;
+  while (!hasEnded && Date.now() < deadline) {
+    const identity = (await answers(port, files)) && server.pid ? await processIdentity(server.pid) : undefined;
+    if (identity && server.pid) return { port, pid: server.pid, ...identity, ended };
+    await Promise.race([ended, wait(20)]);
+  }
+  server.kill('SIGKILL');
+  await ended;
+  return undefined;
+}
+
+/** The process of that pid, if it is the one that is expected. */
+export async function identify(port: number, pid: number, expected?: Partial<Identity>): Promise<Living | undefined> {
+  const found = pid ? await processIdentity(pid) : undefined;
+  if (!found || (expected && !(expected.startTime === found.startTime && expected.bootId === found.bootId)))
+    return undefined;
+  return { port, pid, ...found, ended: untilGone(pid, found) };
+}
+
+/** An adopted process is no child of ours: nobody tells us that it ended, we have to look. */
+async function untilGone(pid: number, identity: Identity): Promise<void> {
+  while (await isSame(pid, identity)) await wait(POLL_MS, undefined, { ref: false });
+}
+
+export async function end({ pid, ended, ...identity }: Living): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+    if (!(await isSame(pid, identity))) return;
+    kill(pid, signal);
+    const deadline = Date.now() + STOP_MS;
+    while (Date.now() < deadline && (await isSame(pid, identity))) await Promise.race([ended, wait(50)]);
+  }
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {} // it ended by itself just now
+}
+
+/** Whether it serves, and is ours. */
+export async function answers(port: number, { token, serverName }: BrokerFiles): Promise<boolean> {
+  try {
+    const connection = await connect({
+      servers: `127.0.0.1:${port}`,
+      token,
+      reconnect: false,
+      timeout: 2_000,
+      noAsyncTraces: true,
+    });
+    const name = connection.info?.server_name;
+    await connection.close();
+    return name === serverName; // a server without authorization would take any token
+  } catch {
+    return false; // nobody there, not ready yet, or not ours
+  }
+}
+
+/** The port if nobody listens there, undefined if somebody does; 0 asks for any free one. */
+export function unusedPort(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const listener = createServer();
+    listener.once('error', () => resolve(undefined));
+    listener.listen(port, '127.0.0.1', () => {
+      const address = listener.address();
+      listener.close(() => resolve(typeof address === 'object' && address ? address.port : undefined));
+    });
+  });
+}
