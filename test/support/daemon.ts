@@ -119,6 +119,12 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
         return found;
       }, timeoutMs);
     },
+    /** Where its HTTP door listens, such as http://127.0.0.1:7411. */
+    async http(): Promise<string> {
+      const { http } = await status();
+      if (!http.url) throw new Error(`the HTTP door is ${http.state}: ${http.error}`);
+      return http.url;
+    },
     async nats(): Promise<NatsConnection> {
       if (!nc || (await nc).isClosed()) nc = enter();
       return nc;
@@ -163,6 +169,8 @@ type Status = {
   daemon: { pid: number; state: string; version: string };
   bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number };
   store: { state: string; message: string };
+  http: { state: string; url: string | null; error?: string };
+  sessions: number;
   plugins: { name: string; state: string; error?: string }[];
   servers: ServerStatus[];
 };

@@ -1,0 +1,104 @@
+// The calls of one session that are in flight: each is sent to its server, and what the server says of it comes back on
+// the line of that very request.
+
+import type { Call, Signal } from '../calls/call.ts';
+import type { View } from '../catalog/view.ts';
+import { errorObject, TroupeError } from '../failures.ts';
+import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { ERA_FACTS } from '../protocol/eras.ts';
+import { member } from '../protocol/json.ts';
+import { sessionHolder } from '../servers/instances.ts';
+import type { Line } from './host.ts';
+import type { Asked, Questions } from './questions.ts';
+import type { Identity } from './session.ts';
+import { targetOf } from './targets.ts';
+import type { World } from './world.ts';
+
+export type Beginning = {
+  readonly id: string;
+  readonly line: Line;
+};
+export type CallsOptions = {
+  readonly world: World;
+  readonly identity: Identity;
+  readonly view: () => View;
+  readonly questions: Questions;
+  readonly isLoud: (level: string) => boolean;
+};
+
+const META = Buffer.from('"_meta"');
+
+export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
+  const { id: session, principal, door, era } = identity;
+  const inFlight = new Map<string, string>();
+  const prefix = sessionHolder(session).slice(8);
+  let sequence = 0;
+
+  function begin(method: string, given: Buffer, { id, line }: Beginning): void {
+    const { server, name, params } = targetOf(view(), method, given);
+    if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
+    const requestId = `${prefix}-${++sequence}`;
+    const token = progressToken(given);
+    let asked: Asked | undefined; // hardly any call has questions
+    const call: Call = {
+      ...{ requestId, server, method, name, params, principal, door, session, isCancellable: true },
+      onAsk: (ask) => {
+        asked ??= new Map();
+        return questions.ask(line, asked, ask);
+      },
+      onSignal: (signal) => {
+        const frame = signalFrame(signal, token);
+        if (frame) line.tell(frame);
+      },
+      settle(outcome) {
+        inFlight.delete(id);
+        if (asked) for (const withdraw of [...asked.values()]) withdraw();
+        line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
+      },
+    };
+    inFlight.set(id, requestId);
+    submit(call, id);
+  }
+
+  function submit(call: Call, id: string): void {
+    let isTaken = false;
+    try {
+      isTaken = world.cast.submit(call);
+    } finally {
+      if (!isTaken) inFlight.delete(id);
+    }
+    if (!isTaken) throw new TroupeError('unknownServer', `server ${call.server} was removed`);
+  }
+
+  function signalFrame(signal: Signal, token: string | undefined): Buffer | undefined {
+    if (signal.type === 'log')
+      return isLoud(signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
+    if (token === undefined) return undefined;
+    const { progress, total, message } = signal;
+    const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
+    const params = `{"progressToken":${token},${JSON.stringify(about).slice(1)}`;
+    return notificationFrame('notifications/progress', Buffer.from(params));
+  }
+
+  return {
+    begin,
+    /** False when no such request is in flight here. */
+    cancel(id: string, why = 'the caller cancelled it'): boolean {
+      const requestId = inFlight.get(id);
+      return requestId !== undefined && world.cast.cancel(principal, requestId, why);
+    },
+    cancelAll(why: string): void {
+      for (const id of [...inFlight.keys()]) this.cancel(id, why);
+    },
+    get inFlight() {
+      return inFlight.size;
+    },
+  };
+}
+
+/** As JSON text, so that it comes back as it was given. Most calls have none, and then nothing is looked for. */
+function progressToken(params: Buffer): string | undefined {
+  const meta = params.includes(META) ? member(params, '_meta') : undefined;
+  const token = meta && member(meta, 'progressToken')?.toString();
+  return token && /^["\d-]/.test(token) ? token : undefined;
+}

@@ -1,0 +1,58 @@
+// Two daemons on one state directory may serve one session at once: a cancellation or an answer may then come to the one
+// that does not have the call. It is handed to the others over the bus, sealed with the key of that directory, so that
+// nobody else can read or make such a message; whoever knows the id acts on it, the rest do not.
+
+import type { NatsConnection, Subscription } from 'nats';
+import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { type Frame, readFrame } from '../protocol/frame.ts';
+import { member, stringOf } from '../protocol/json.ts';
+import type { Seal } from '../servers/oauth/seal.ts';
+import type { LocalSession } from './session.ts';
+
+export type HandoverOptions = {
+  /** Only daemons on the same state directory meet there. */
+  readonly subject: string;
+  readonly seal: Seal;
+  readonly local: (id: string, principal: string) => LocalSession | undefined;
+  readonly onTrouble: (error: unknown) => void;
+};
+
+export function createHandover({ subject, seal, local, onTrouble }: HandoverOptions) {
+  let connection: NatsConnection | undefined;
+  let subscription: Subscription | undefined;
+
+  function take(sealed: Uint8Array): void {
+    const data = Buffer.from(seal.open(sealed, subject) ?? '{}');
+    const [session, principal] = [member(data, 'session'), member(data, 'principal')].map(
+      (each) => each && stringOf(each),
+    );
+    const line = member(data, 'frame');
+    if (session && principal && line) local(session, principal)?.takeOver(readFrame(line));
+  }
+
+  return {
+    online(nc: NatsConnection): void {
+      subscription?.unsubscribe();
+      connection = nc;
+      subscription = nc.subscribe(subject, {
+        callback: (error, msg) => {
+          if (error) onTrouble(error);
+          else take(msg.data);
+        },
+      });
+    },
+    handOver(session: string, principal: string, frame: Frame): void {
+      const bytes = bytesOf(frame);
+      if (!bytes || !connection || connection.isClosed()) return;
+      const head = JSON.stringify({ session, principal }).slice(0, -1);
+      connection.publish(subject, seal.seal(`${head},"frame":${bytes}}`, subject));
+    },
+    close: () => subscription?.unsubscribe(),
+  };
+}
+
+function bytesOf(frame: Frame): Buffer | undefined {
+  if (frame.kind === 'notification') return notificationFrame(frame.method, frame.params).subarray(0, -1);
+  if (frame.kind === 'result') return resultFrame(frame.id, frame.result).subarray(0, -1);
+  return frame.kind === 'error' ? errorFrame(frame.id, frame.error).subarray(0, -1) : undefined;
+}

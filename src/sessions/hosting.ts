@@ -1,0 +1,70 @@
+// Everything that serves hosts' sessions, put together: their rows and streams, what they see, what they are told, and the
+// way to the other daemons on this state directory.
+
+import type { NatsConnection } from 'nats';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Config } from '../config/schema.ts';
+import type { Cast } from '../servers/cast.ts';
+import type { Member } from '../servers/member.ts';
+import type { Seal } from '../servers/oauth/seal.ts';
+import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
+import type { Store } from '../store/store.ts';
+import { createHandover } from './handover.ts';
+import type { HostSession } from './host.ts';
+import { createNews } from './news.ts';
+import { createScopes } from './scopes.ts';
+import { createSessions, type LocalSessions } from './sessions.ts';
+import { createStreams } from './streams.ts';
+
+export type HostingOptions = {
+  readonly config: () => Config;
+  readonly cast: Cast;
+  readonly catalog: Catalog;
+  readonly store: Store;
+  readonly seal: Seal;
+  /** This daemon's name among those on the state directory, and whether another of them runs. */
+  readonly daemon: string;
+  readonly isAlive: (daemon: string) => boolean;
+  /** Where the daemons of this state directory meet. */
+  readonly subject: string;
+  readonly setLevels: (member: Member) => void;
+  readonly onTrouble: (error: unknown) => void;
+};
+export type Hosting = ReturnType<typeof createHosting>;
+
+export function createHosting(options: HostingOptions) {
+  const { config, cast, catalog, store, daemon, isAlive, onTrouble } = options;
+  const { maxSessions, maxStreams, sessionIdleMs: idleMs } = config().http;
+  const scopes = createScopes({ config, cast, catalog });
+  const streams = createStreams({ store, daemon, isAlive, maxStreams, onTrouble });
+  const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
+  const world = { cast, catalog, store, scopes, streams, setLevels: options.setLevels, handOver: handover.handOver };
+  const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, onTrouble });
+  const news = createNews(sessions.live, onTrouble);
+
+  return {
+    sessions,
+    news,
+    /** What a tool wants repeated in headers, by the name this host has for it. */
+    declarations({ id, principal }: HostSession, tool: string): readonly Mirror[] {
+      const definition = sessions.local(id, principal)?.definitionOf(tool);
+      const mirrors = definition ? mirrorsOf(definition) : [];
+      return typeof mirrors === 'string' ? [] : mirrors;
+    },
+    online: (nc: NatsConnection) => handover.online(nc),
+    /** A server has another state, so what hosts see of it may be another. */
+    changed(): void {
+      scopes.changed();
+      news.listsChanged();
+    },
+    reconfigured(): void {
+      scopes.forget();
+      news.listsChanged();
+    },
+    async close(): Promise<void> {
+      news.close();
+      handover.close();
+      await sessions.close();
+    },
+  };
+}

@@ -1,0 +1,79 @@
+// The answer to `initialize`: which version we speak with this host, what the servers behind its endpoint can do together,
+// and what they want it to know. It is made of what is known now; nobody waits for a slow server.
+
+import { TroupeError } from '../failures.ts';
+import { type Era, eraOf, LATEST } from '../protocol/eras.ts';
+import { isJsonObject } from '../protocol/value.ts';
+import type { Facts } from '../servers/facts.ts';
+import type { Member } from '../servers/member.ts';
+import { VERSION } from '../version.ts';
+import { isMany } from './scopes.ts';
+
+export type Wanted = {
+  readonly era: Era;
+  readonly client: object;
+  readonly capabilities: ClientCapabilities;
+};
+export type ClientCapabilities = {
+  readonly elicitation?: { readonly form?: object; readonly url?: object };
+  readonly sampling?: object;
+};
+
+/** A host's description of itself is kept, so it must not be a book. */
+const MAX_BYTES = 65_536;
+const INSTRUCTION_CHARACTERS = 16_384;
+
+/** What the host says of itself. A version that we do not know is answered with ours, as the specification wants it. */
+export function readInitialize(params: Buffer): Wanted {
+  if (params.length > MAX_BYTES || !isJsonObject(params))
+    throw new TroupeError('invalid', 'initialize wants protocolVersion, capabilities and clientInfo');
+  const { protocolVersion, capabilities, clientInfo } = JSON.parse(params.toString());
+  if (typeof protocolVersion !== 'string')
+    throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
+  return { era: eraOf(protocolVersion) ?? LATEST, client: objectOf(clientInfo), capabilities: objectOf(capabilities) };
+}
+
+export function initializeResult(era: Era, scope: string, members: readonly Member[]): Buffer {
+  const [only] = members;
+  const own = isMany(scope) ? undefined : only?.facts;
+  const instructions = isMany(scope) ? instructionsOf(members) : own?.instructions;
+  return Buffer.from(
+    JSON.stringify({
+      protocolVersion: era,
+      capabilities: union(members.map(({ facts }) => facts)),
+      serverInfo: own ? { name: own.name, version: own.version } : { name: 'troupe', version: VERSION },
+      ...(instructions && { instructions }),
+    }),
+  );
+}
+
+/** A server that has not told yet may be able to do anything; what it cannot is answered as such when asked for. */
+function union(known: readonly (Facts | undefined)[]) {
+  const has = (capability: string, option?: string) =>
+    known.some((facts) => {
+      const found = facts?.capabilities[capability];
+      return !facts || (option === undefined ? found !== undefined : found?.[option] === true);
+    });
+  return {
+    ...((has('tools') || known.length === 0) && { tools: { listChanged: true } }),
+    ...(has('resources') && {
+      resources: { listChanged: true, ...(has('resources', 'subscribe') && { subscribe: true }) },
+    }),
+    ...(has('prompts') && { prompts: { listChanged: true } }),
+    ...((has('completions') || known.some(completesUnasked)) && { completions: {} }),
+    ...(has('logging') && { logging: {} }),
+  };
+}
+
+/** The first version had no word for it. */
+const completesUnasked = (facts: Facts | undefined): boolean =>
+  facts?.era === '2024-11-05' && (facts.capabilities.prompts ?? facts.capabilities.resources) !== undefined;
+
+function instructionsOf(members: readonly Member[]): string {
+  return members
+    .filter(({ facts }) => facts?.instructions)
+    .map(({ server, facts }) => `# ${server}\n\n${facts?.instructions?.slice(0, INSTRUCTION_CHARACTERS)}`)
+    .join('\n\n');
+}
+
+const objectOf = (value: unknown): object => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});

@@ -1,0 +1,93 @@
+// What a host wants to hear of: the resources it subscribed to, and how loud a log must be. Both are in the store, so that
+// they hold after a restart, and both are asked of the servers on the host's behalf.
+
+import type { View } from '../catalog/view.ts';
+import { TroupeError } from '../failures.ts';
+import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
+import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { mustOffer } from '../servers/policy.ts';
+import type { Viewer } from './scopes.ts';
+import { resource } from './targets.ts';
+import type { World } from './world.ts';
+
+const EMPTY = Buffer.from('{}');
+const MAX_SUBSCRIPTIONS = 1_000;
+
+export function createInterests({ cast, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
+  const { principal, session } = viewer;
+  const subscriptions = new Map<string, { server: string; uri: string }>();
+  const holder = `session ${session}`;
+  let level = first;
+
+  /** The lease of a session is the session itself. */
+  async function listen(server: string, uri: string): Promise<void> {
+    const process = cast.memberFor(server, principal, session);
+    if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
+    mustOffer(process, 'resources/subscribe');
+    if (process.state === 'asleep') cast.tell(process.name, { type: 'wanted' });
+    await process.subscriptions.add(uri, holder, Number.POSITIVE_INFINITY);
+    subscriptions.set(keyOf(server, uri), { server, uri });
+  }
+
+  async function forget(server: string, uri: string): Promise<void> {
+    subscriptions.delete(keyOf(server, uri));
+    await cast.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
+  }
+
+  return {
+    async subscribe(view: View, params: Buffer): Promise<Buffer> {
+      const { server, name: uri } = resource(view, params);
+      if (subscriptions.size >= MAX_SUBSCRIPTIONS)
+        throw new TroupeError('busy', `the session already listens to ${MAX_SUBSCRIPTIONS} resources`);
+      await listen(server, uri);
+      await store.commit('addSubscription', [session, server, uri]);
+      return EMPTY;
+    },
+    async unsubscribe(view: View, params: Buffer): Promise<Buffer> {
+      const { server, name: uri } = resource(view, params);
+      await store.commit('deleteSubscription', [session, server, uri]);
+      await forget(server, uri);
+      return EMPTY;
+    },
+    async setLevel(params: Buffer): Promise<Buffer> {
+      const wanted = levelOf(textAt(params, ['level']));
+      if (!wanted) throw new TroupeError('invalid', `level must be one of ${LEVELS.join(', ')}`);
+      const members = scopes.members(viewer);
+      const [only] = members;
+      if (members.length === 1) mustOffer(only, 'logging/setLevel');
+      level = wanted;
+      store.write('setSessionLevel', [wanted, session]);
+      for (const each of members) setLevels(each);
+      return EMPTY;
+    },
+    /** The truth is in the row: another daemon may have been told that the host no longer listens. */
+    hears(server: string, uri: string): boolean {
+      if (!subscriptions.has(keyOf(server, uri))) return false;
+      const rows = store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
+      const isWanted = rows.some((row) => row.server === server && row.uri === uri);
+      if (!isWanted) void forget(server, uri).catch(() => {}); // the server may be gone; then nobody listens anyway
+      return isWanted;
+    },
+    updateFor: (view: View, server: string, uri: string, params: Buffer): Buffer | undefined => {
+      const shown = view.uriOf(server, uri);
+      return shown === uri ? params : withTextAt(params, ['uri'], shown);
+    },
+    async restore(): Promise<void> {
+      const rows = store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
+      for (const { server, uri } of rows) subscriptions.set(keyOf(server, uri), { server, uri });
+      await Promise.allSettled(rows.map(({ server, uri }) => listen(server, uri)));
+    },
+    async dispose(): Promise<void> {
+      await Promise.allSettled([...subscriptions.values()].map(({ server, uri }) => forget(server, uri)));
+      if (level) for (const each of scopes.members(viewer)) setLevels(each);
+    },
+    get level() {
+      return level;
+    },
+    get count() {
+      return subscriptions.size;
+    },
+  };
+}
+
+const keyOf = (server: string, uri: string): string => `${server} ${uri}`;

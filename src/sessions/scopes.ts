@@ -1,0 +1,105 @@
+// What a host sees behind the endpoint it came to: all servers, one of them, or a configured profile. Hosts of one
+// principal at one endpoint share a view, unless some server there gives each session a process of its own.
+
+import type { Catalog } from '../catalog/catalog.ts';
+import { createView, type Source, type View } from '../catalog/view.ts';
+import type { Config } from '../config/schema.ts';
+import type { Cast } from '../servers/cast.ts';
+import type { Member, ServerState } from '../servers/member.ts';
+import type { Scope } from './host.ts';
+
+export type ScopesOptions = { readonly config: () => Config; readonly cast: Cast; readonly catalog: Catalog };
+/** Whose eyes: a principal's, or those of one session where processes are not shared. */
+export type Viewer = { readonly scope: Scope; readonly principal: string; readonly session: string };
+export type Scopes = ReturnType<typeof createScopes>;
+
+/** Whoever may name any principal must not fill the memory with views; they are quickly made again. */
+const MAX_VIEWS = 256;
+/** Behind an endpoint of many, what these servers offer is not shown: nobody could use it. */
+const HIDDEN: readonly ServerState[] = ['failed', 'stopped', 'needs login'];
+
+export function createScopes({ config, cast, catalog }: ScopesOptions) {
+  const views = new Map<string, View>();
+  let states = 0;
+  let epoch = 0;
+
+  /** Names in the order of the configuration; undefined for a scope that does not exist. */
+  function serversOf(scope: Scope): string[] | undefined {
+    const all = config()
+      .servers.filter(({ settings }) => settings.enabled)
+      .map(({ name }) => name);
+    if (scope === '') return all;
+    if (!scope.startsWith('@')) return config().servers.some(({ name }) => name === scope) ? [scope] : undefined;
+    const profile = profileOf(scope);
+    return profile && all.filter((name) => profile.servers.includes(name));
+  }
+
+  function profileOf(scope: Scope) {
+    const { profiles } = config();
+    const name = scope.slice(1);
+    return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  }
+
+  function sources({ scope, principal, session }: Viewer): Source[] {
+    return (serversOf(scope) ?? []).flatMap((server) => {
+      const member = cast.knownFor(server, principal, session);
+      if (!member || (isMany(scope) && HIDDEN.includes(member.state))) return [];
+      // Until its own lists are read, one's own process is expected to offer what the owner's does.
+      const key = catalog.get(member.name, 'tools').hash ? member.name : server;
+      return [{ server, key }];
+    });
+  }
+
+  /** Asked for with every call, so made anew only when a server or a list has changed. */
+  function cached(viewer: Viewer): () => Source[] {
+    let made: { states: number; lists: number; sources: Source[] } | undefined;
+    return () => {
+      const lists = catalog.version;
+      if (made?.states !== states || made.lists !== lists) made = { states, lists, sources: sources(viewer) };
+      return made.sources;
+    };
+  }
+
+  const isOwn = (scope: Scope): boolean =>
+    config().servers.some(({ name, settings }) => settings.share === 'session' && serversOf(scope)?.includes(name));
+
+  return {
+    serversOf,
+    sources,
+    /** Asked with every request. */
+    has: (scope: Scope): boolean =>
+      scope === '' || profileOf(scope) !== undefined || config().servers.some(({ name }) => name === scope),
+    viewFor(viewer: Viewer): View {
+      const { scope, principal, session } = viewer;
+      if (views.size >= MAX_VIEWS) views.clear();
+      const key = `${scope} ${principal}${isOwn(scope) ? ` ${session}` : ''}`;
+      const tools = profileOf(scope)?.tools;
+      const view =
+        views.get(key) ?? createView(catalog, cached(viewer), { isSingle: !isMany(scope), ...(tools && { tools }) });
+      views.set(key, view);
+      return view;
+    },
+    /** A server has another state. */
+    changed(): void {
+      states++;
+    },
+    /** The configuration has changed: profiles, servers, who shares what. */
+    forget(): void {
+      states++;
+      epoch++;
+      views.clear();
+    },
+    /** A view is good for as long as this stays the same. */
+    get epoch() {
+      return epoch;
+    },
+    forgetSession(session: string): void {
+      for (const key of views.keys()) if (key.endsWith(` ${session}`)) views.delete(key);
+    },
+    /** The processes that a viewer's calls go to, as far as they are there. */
+    members: ({ scope, principal, session }: Viewer): Member[] =>
+      (serversOf(scope) ?? []).flatMap((server) => cast.knownFor(server, principal, session) ?? []),
+  };
+}
+
+export const isMany = (scope: Scope): boolean => scope === '' || scope.startsWith('@');

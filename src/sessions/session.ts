@@ -1,0 +1,181 @@
+// One host's session: what each of its messages asks for, and what it is told. Nothing of a call lives here but the id by
+// which the host may cancel it; the row of the session is all that the next daemon needs to go on with it.
+
+import type { Answer } from '../calls/call.ts';
+import type { View } from '../catalog/view.ts';
+import { errorObject, type Failure, sentence, TroupeError } from '../failures.ts';
+import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import type { Era } from '../protocol/eras.ts';
+import type { Frame } from '../protocol/frame.ts';
+import { member } from '../protocol/json.ts';
+import { isLoud, type Level } from '../protocol/levels.ts';
+import type { Member } from '../servers/member.ts';
+import { type Beginning, createCalls } from './calls.ts';
+import type { HostSession, Line } from './host.ts';
+import type { ClientCapabilities } from './initialize.ts';
+import { createInterests } from './interests.ts';
+import { createLists } from './lists.ts';
+import { createQuestions } from './questions.ts';
+import type { Viewer } from './scopes.ts';
+import { NotFound } from './targets.ts';
+import type { World } from './world.ts';
+
+export type Identity = Pick<HostSession, 'id' | 'principal' | 'door' | 'scope' | 'era'> & {
+  readonly era: Era;
+  readonly capabilities: ClientCapabilities;
+  readonly level: Level | undefined;
+};
+export type LocalSession = ReturnType<typeof createSession>;
+
+const EMPTY = Buffer.from('{}');
+
+export function createSession(world: World, identity: Identity) {
+  const { id: session, principal, scope } = identity;
+  const viewer = { scope, principal, session };
+  const view = viewOf(world, viewer);
+  const attached = new Set<(frame: Buffer) => void>();
+  const questions = createQuestions(identity.capabilities);
+  const interests = createInterests(world, viewer, identity.level);
+  const lists = createLists(world, viewer);
+  const calls = createCalls({ world, identity, view, questions, isLoud: (level) => isLoud(level, interests.level) });
+
+  function receive(frame: Frame, line: Line): void {
+    switch (frame.kind) {
+      case 'request':
+        return request(frame.id, frame.method, frame.params ?? EMPTY, line);
+      case 'notification':
+        return notified(frame.method, frame.params ?? EMPTY, frame);
+      case 'result':
+        return answered(frame.id, { ok: true, result: frame.result }, frame);
+      case 'error':
+        return answered(frame.id, { ok: false, error: frame.error }, frame);
+      case 'batch':
+        return line.answer(errorFrame('null', rpcError(-32600, 'send one message at a time')));
+      case 'malformed':
+        return line.answer(errorFrame(frame.id ?? 'null', rpcError(frame.code, frame.why)));
+    }
+  }
+
+  function request(id: string, method: string, params: Buffer, line: Line): void {
+    const refuse = (error: unknown) => line.answer(errorFrame(id, errorOf(error)));
+    try {
+      const work = perform(method, params, { id, line });
+      work?.then((result) => line.answer(resultFrame(id, result))).catch(refuse);
+    } catch (error) {
+      refuse(error);
+    }
+  }
+
+  /** The result, unless the call that was begun brings it itself. */
+  function perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
+    switch (method) {
+      case 'tools/call':
+      case 'prompts/get':
+      case 'resources/read':
+      case 'completion/complete':
+        return void calls.begin(method, params, beginning);
+      case 'tools/list':
+      case 'prompts/list':
+      case 'resources/list':
+      case 'resources/templates/list':
+        return lists.page(method, params);
+      case 'resources/subscribe':
+        return interests.subscribe(view(), params);
+      case 'resources/unsubscribe':
+        return interests.unsubscribe(view(), params);
+      case 'logging/setLevel':
+        return interests.setLevel(params);
+      case 'ping':
+        return Promise.resolve(EMPTY);
+      default:
+        throw new TroupeError('unsupported', `troupe does not know the method ${method.slice(0, 60)}`);
+    }
+  }
+
+  function notified(method: string, params: Buffer, frame: Frame): void {
+    if (method !== 'notifications/cancelled') return;
+    const id = member(params, 'requestId')?.toString();
+    if (id !== undefined && !calls.cancel(id)) world.handOver(session, principal, frame);
+  }
+
+  function answered(id: string, answer: Answer, frame: Frame): void {
+    if (!questions.answered(id, answer)) world.handOver(session, principal, frame);
+  }
+
+  function deliver(frame: Buffer): void {
+    if (identity.door === 'http') world.streams.tell(session, frame);
+    else for (const send of attached) send(frame);
+  }
+
+  return {
+    ...{ identity, receive, deliver },
+    /** A message that another daemon had no use for; if neither have we, nobody has. */
+    takeOver(frame: Frame): void {
+      if (frame.kind === 'result') questions.answered(frame.id, { ok: true, result: frame.result });
+      else if (frame.kind === 'error') questions.answered(frame.id, { ok: false, error: frame.error });
+      else if (frame.kind === 'notification')
+        calls.cancel(member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
+    },
+    attach(send: (frame: Buffer) => void): () => void {
+      attached.add(send);
+      return () => attached.delete(send);
+    },
+    /** Tells the host which of its lists have changed since it last read them or was last told. */
+    tellChanges(): void {
+      for (const kind of lists.changed()) deliver(notificationFrame(`notifications/${kind}/list_changed`));
+    },
+    tellUpdate({ server }: Member, uri: string, params: Buffer): void {
+      const told = interests.hears(server, uri) && interests.updateFor(view(), server, uri, params);
+      if (told) deliver(notificationFrame('notifications/resources/updated', told));
+    },
+    tellLog(level: string, params: Buffer): void {
+      // A stream that was never opened has no reader to keep log lines for.
+      if (identity.door === 'http' && !world.streams.isRead(session)) return;
+      if (isLoud(level, interests.level)) deliver(notificationFrame('notifications/message', params));
+    },
+    definitionOf(tool: string): Buffer | undefined {
+      const target = view().find('tools', tool);
+      const source = target && world.scopes.sources(viewer).find(({ server }) => server === target.server);
+      const listing = source && world.catalog.get(source.key, 'tools');
+      return listing?.entries.find(({ name }) => name === target?.name)?.bytes;
+    },
+    isServedBy: (process: Member): boolean => world.scopes.members(viewer).includes(process),
+    restore: () => interests.restore(),
+    get level() {
+      return interests.level;
+    },
+    /** It listens to something, or a server keeps a process for it alone. */
+    get mustStay() {
+      return interests.count > 0 || world.scopes.members(viewer).some(({ name, server }) => name !== server);
+    },
+    get isBusy() {
+      return calls.inFlight > 0;
+    },
+    /** Nobody will read the answers any more. */
+    async dispose(why: string): Promise<void> {
+      calls.cancelAll(why);
+      await interests.dispose();
+      world.scopes.forgetSession(session);
+      world.cast.release(session);
+    },
+  };
+}
+
+/** Asked for with every call, so kept until the configuration changes. */
+function viewOf({ scopes }: World, viewer: Viewer): () => View {
+  let [epoch, view] = [scopes.epoch, scopes.viewFor(viewer)];
+  return () => {
+    if (epoch !== scopes.epoch) [epoch, view] = [scopes.epoch, scopes.viewFor(viewer)];
+    return view;
+  };
+}
+
+function errorOf(error: unknown): Buffer {
+  if (error instanceof NotFound) return rpcError(-32002, error.message, { uri: error.uri });
+  const code = error instanceof TroupeError ? error.code : 'internal';
+  const failure: Failure = { code, delivery: 'not sent', message: sentence(error) };
+  return errorObject(failure);
+}
+
+const rpcError = (code: number, message: string, data?: object): Buffer =>
+  Buffer.from(JSON.stringify({ code, message, ...(data && { data }) }));

@@ -1,0 +1,60 @@
+// From the name by which a host calls something to the server that has it, and the params as that server knows them.
+
+import type { View } from '../catalog/view.ts';
+import { TroupeError } from '../failures.ts';
+import { textAt, withTextAt } from '../protocol/rewrite.ts';
+
+export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
+
+/** MCP has a code of its own for a resource that is not there. */
+export class NotFound extends TroupeError {
+  readonly uri: string;
+  constructor(uri: string) {
+    super('unknownName', `no server here has the resource ${uri.slice(0, 200)}; resources/list shows what there is`);
+    this.uri = uri;
+  }
+}
+
+export function targetOf(view: View, method: string, params: Buffer): Target {
+  switch (method) {
+    case 'tools/call':
+      return named(view, 'tools', params, ['name']);
+    case 'prompts/get':
+      return named(view, 'prompts', params, ['name']);
+    case 'resources/read':
+      return resource(view, params);
+    default:
+      return completion(view, params);
+  }
+}
+
+function named(view: View, kind: 'tools' | 'prompts', params: Buffer, path: readonly string[]): Target {
+  const name = textAt(params, path);
+  if (name === undefined) throw new TroupeError('invalid', `${path.join('.')} must be the name of one of the ${kind}`);
+  const found = view.find(kind, name);
+  if (!found)
+    throw new TroupeError(
+      'unknownName',
+      `there is no ${kind.slice(0, -1)} ${name.slice(0, 128)}; ${kind}/list shows them`,
+    );
+  return { ...found, params: renamed(params, path, name, found.name) };
+}
+
+export function resource(view: View, params: Buffer, path: readonly string[] = ['uri']): Target {
+  const uri = textAt(params, path);
+  if (uri === undefined) throw new TroupeError('invalid', `${path.join('.')} must be the URI of a resource`);
+  const found = view.findUri(uri);
+  if (!found) throw new NotFound(uri);
+  return { ...found, params: renamed(params, path, uri, found.name) };
+}
+
+/** A resource is named by the text of its template here. */
+function completion(view: View, params: Buffer): Target {
+  const type = textAt(params, ['ref', 'type']);
+  if (type === 'ref/prompt') return { ...named(view, 'prompts', params, ['ref', 'name']), name: '' };
+  if (type !== 'ref/resource') throw new TroupeError('invalid', 'ref.type must be ref/prompt or ref/resource');
+  return { ...resource(view, params, ['ref', 'uri']), name: '' };
+}
+
+const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>
+  from === to ? params : (withTextAt(params, path, to) ?? params);

@@ -1,0 +1,21 @@
+// What a session needs of the rest of the daemon.
+
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Frame } from '../protocol/frame.ts';
+import type { Cast } from '../servers/cast.ts';
+import type { Member } from '../servers/member.ts';
+import type { Store } from '../store/store.ts';
+import type { Scopes } from './scopes.ts';
+import type { LocalStreams } from './streams.ts';
+
+export type World = {
+  readonly cast: Cast;
+  readonly catalog: Catalog;
+  readonly store: Store;
+  readonly scopes: Scopes;
+  readonly streams: LocalStreams;
+  /** A session's log level has changed, so a server may have to say more, or less. */
+  readonly setLevels: (member: Member) => void;
+  /** We have no use for this message; another daemon that serves the same session may. */
+  readonly handOver: (session: string, principal: string, frame: Frame) => void;
+};
