@@ -1,0 +1,58 @@
+// The doors that hosts reach over HTTP: Streamable HTTP, HTTP+SSE and WebSocket on one address. A door that cannot be
+// opened, because its port is taken, is a state of the daemon and no reason to serve nobody; one that was asked for is.
+
+import { addressOf } from '../config/http.ts';
+import type { HttpSettings } from '../config/schema.ts';
+import { sentence } from '../failures.ts';
+import { portsToTry, rememberPort } from '../http-port.ts';
+import { tokenToShow, withToken } from '../http-token.ts';
+import type { PartsOptions } from '../parts.ts';
+import type { Hosting } from '../sessions/hosting.ts';
+import type { HttpStatus } from '../status.ts';
+import { type HttpDoor, openHttp } from './http/server.ts';
+import { websocketDoor } from './websocket.ts';
+
+export type HostDoors = {
+  readonly status: HttpStatus;
+  /** For whoever owns the daemon, where one is needed. */
+  readonly token: string | undefined;
+  close(): Promise<void>;
+};
+
+const OFF: HostDoors = { status: { state: 'off', url: null }, token: undefined, close: async () => {} };
+
+export async function openHostDoors(options: PartsOptions, { sessions, declarations }: Hosting): Promise<HostDoors> {
+  const { paths, config, log } = options;
+  const address = addressOf(options.http, config.http, paths.instance);
+  if (!address) return OFF;
+  const settings: HttpSettings = withToken(config.http, address.host, paths);
+  const websocket = websocketDoor({ sessions, settings, logger: log.logger });
+  let door: HttpDoor | undefined;
+  let failure: unknown;
+  for (const port of portsToTry(address, paths)) {
+    if (door) break;
+    try {
+      door = await openHttp({
+        ...{ address: { host: address.host, port }, settings, sessions, logger: log.logger },
+        onUpgrade: websocket.upgrade,
+        headerDeclarations: declarations,
+      });
+    } catch (cause) {
+      failure = cause;
+    }
+  }
+  if (!door && address.isExplicit) throw failure;
+  if (!door) {
+    const error = sentence(failure);
+    log.logger.error(error);
+    return { ...OFF, status: { state: 'failed', url: null, error }, close: websocket.close };
+  }
+  const { url } = door;
+  rememberPort(paths, Number(new URL(url).port));
+  log.logger.info({ url }, 'listening');
+  return {
+    status: { state: 'listening', url },
+    token: tokenToShow(settings),
+    close: async () => void (await Promise.all([door.close(), websocket.close()])),
+  };
+}

@@ -1,0 +1,124 @@
+// Who may come in: the `Host` they ask for, the page they come from, the token they show. Asked of every request and of
+// every upgrade, before anything else is looked at.
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type { HttpSettings } from '../../config/schema.ts';
+
+export type Admission = {
+  readonly isAdmitted: true;
+  readonly principal: string;
+  /** What a page of a configured origin must be told; nothing for everybody else. */
+  readonly cors: readonly string[];
+};
+export type Refusal = {
+  readonly isAdmitted: false;
+  readonly status: 401 | 403;
+  readonly message: string;
+  readonly headers: readonly string[];
+};
+export type Gate = (req: IncomingMessage) => Admission | Refusal;
+
+export type GateOptions = { readonly host: string; readonly port: number; readonly settings: HttpSettings };
+
+export const NO_HEADERS: readonly string[] = [];
+/** Whoever is on this machine and shows no token. */
+const OWNER = '_';
+const EXPOSED = 'Mcp-Session-Id, WWW-Authenticate';
+const LONGEST_SHOWN = 64;
+
+export function createGate({ host, port, settings }: GateOptions): Gate {
+  const isOurs = hostCheck(host, port, settings.hosts);
+  const origins = new Set(settings.origins.map(plainOrigin));
+  const own = new Set(ownNames(host, port).map((name) => `http://${name}`));
+  const principalOf = tokenCheck(settings.tokens);
+  const mayBeNobody = isLoopback(host);
+  const owner: Admission = { isAdmitted: true, principal: OWNER, cors: NO_HEADERS };
+
+  return (req) => {
+    const { host: asked, origin, authorization } = req.headers;
+    if (!isOurs(asked, req)) return forbidden(`"${short(asked)}" is no name of this daemon`, 'http.hosts');
+    const isConfigured = origin !== undefined && origins.has(origin);
+    if (origin !== undefined && !isConfigured && !own.has(origin))
+      return forbidden(`pages of "${short(origin)}" may not come in`, 'http.origins');
+    if (authorization === undefined && !isConfigured && mayBeNobody) return owner;
+    const cors = isConfigured ? corsOf(origin) : NO_HEADERS;
+    const principal = authorization === undefined ? undefined : principalOf(authorization);
+    if (principal !== undefined) return { isAdmitted: true, principal, cors };
+    // A browser asks whether it may send a token before it sends one.
+    if (authorization === undefined && (mayBeNobody || (isConfigured && req.method === 'OPTIONS')))
+      return { isAdmitted: true, principal: OWNER, cors };
+    return unauthorized(authorization !== undefined, cors);
+  };
+}
+
+/** Loopback addresses, and the one name that means them everywhere. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+export const isWildcard = (host: string): boolean => host === '0.0.0.0' || host === '::';
+
+export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host);
+
+/** A page that was given another address for its own name (DNS rebinding) still says its own name in `Host`. */
+function hostCheck(host: string, port: number, further: readonly string[]) {
+  const names = new Set([...ownNames(host, port), ...further.map((name) => name.toLowerCase())]);
+  const here = (req: IncomingMessage) => `${inUrl(plainAddress(req.socket.localAddress ?? ''))}:${port}`;
+  return (asked: string | undefined, req: IncomingMessage): boolean => {
+    if (asked === undefined) return false;
+    if (names.has(asked)) return true;
+    const name = asked.toLowerCase();
+    return names.has(name) || names.has(name.replace(/:\d+$/, '')) || (isWildcard(host) && name === here(req));
+  };
+}
+
+function ownNames(host: string, port: number): string[] {
+  const hosts = [inUrl(host.toLowerCase()), 'localhost', '127.0.0.1', '[::1]'];
+  return [...hosts.map((name) => `${name}:${port}`), ...(port === 80 ? hosts : [])];
+}
+
+/** An IPv4 connection to an IPv6 socket has its address wrapped. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:/, '');
+
+const plainOrigin = (origin: string): string => origin.toLowerCase().replace(/\/$/, '');
+
+/** Digests are compared, so that neither the time nor the length says how much of a guess was right. */
+function tokenCheck(tokens: Record<string, string>) {
+  const known = Object.entries(tokens).map(([principal, token]) => ({ principal, digest: digestOf(token) }));
+  return (authorization: string): string | undefined => {
+    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    if (token === undefined) return undefined;
+    const digest = digestOf(token);
+    let found: string | undefined;
+    for (const { principal, digest: wanted } of known) if (timingSafeEqual(digest, wanted)) found = principal;
+    return found;
+  };
+}
+
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+const corsOf = (origin: string): string[] => [
+  ...['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED],
+  ...['Vary', 'Origin'],
+];
+
+const forbidden = (what: string, setting: string): Refusal => ({
+  ...{ isAdmitted: false, status: 403, headers: NO_HEADERS },
+  message: `${what}; add it to x-troupe.${setting} if it should be let in`,
+});
+
+const unauthorized = (isWrong: boolean, cors: readonly string[]): Refusal => ({
+  ...{ isAdmitted: false, status: 401 },
+  message: isWrong
+    ? 'the bearer token is not one of x-troupe.http.tokens; check the Authorization header'
+    : 'a bearer token is needed here; send one of x-troupe.http.tokens as Authorization: Bearer',
+  headers: [
+    'WWW-Authenticate',
+    isWrong ? 'Bearer realm="troupe", error="invalid_token"' : 'Bearer realm="troupe"',
+    ...cors,
+  ],
+});
+
+const short = (text: string | undefined): string => (text ?? '').slice(0, LONGEST_SHOWN);

@@ -1,0 +1,82 @@
+// One response that follows one stream. What it sends is on the disk already, so a slow reader costs no memory: it is
+// followed no further until it has read what it was sent.
+
+import type { HostSession, Place } from '../../sessions/host.ts';
+import { endForNow, knowsPolling, startEvents, writeEvent, writePrimer } from './events.ts';
+import { type House, isGone, onGone, sendEmpty, type Visit } from './visit.ts';
+
+export type Reading = {
+  readonly visit: Visit;
+  readonly session: HostSession;
+  readonly place: Place;
+  /** Only for the first response of a stream. */
+  readonly primer?: string;
+};
+
+/** What may be on its way to one reader. */
+const MOST_UNREAD = 1024 * 1024;
+
+export function readStream(house: House, { visit, session, place: start, primer }: Reading): void {
+  const { res } = visit;
+  const { streams } = house.sessions;
+  const mayRotate = knowsPolling(session.era);
+  const retireAt = performance.now() + house.timing.rotateMs;
+  let place = start;
+  let stop: (() => void) | undefined;
+  let isFull = false;
+  let hasSkipped = false;
+
+  const isOver = (): boolean => isGone(visit) || res.writableEnded;
+  const begin = (): void => {
+    if (res.headersSent || isOver()) return;
+    startEvents(visit, ['Mcp-Session-Id', session.id], { keepAliveMs: house.settings.keepAliveMs, onTick });
+    if (primer !== undefined && mayRotate) writePrimer(visit, primer);
+  };
+  const follow = (): void => {
+    stop = streams.follow(
+      place,
+      ({ id, frame }) => {
+        hasSkipped ||= isFull; // it is on the disk, and will be handed over again
+        if (isFull || isOver()) return;
+        begin();
+        writeEvent(visit, frame, id);
+        place = (id !== '' && streams.locate(session.id, id)) || place;
+        if (res.writableLength <= MOST_UNREAD) return;
+        isFull = true;
+        stop?.();
+      },
+      () => {
+        if (hasSkipped || isOver()) return;
+        // Nothing is left of it: 204 is what tells a reader of events not to come again.
+        if (res.headersSent) res.end();
+        else sendEmpty(visit, 204);
+      },
+    );
+    if (isFull || isOver()) stop();
+  };
+  const retire = (): void => {
+    stop?.();
+    begin();
+    endForNow(visit);
+  };
+  const onTick = (): void => {
+    const isKnown = house.sessions.find(session.id, session.principal) !== undefined; // another daemon may have ended it
+    if (!isKnown || (mayRotate && performance.now() > retireAt)) retire();
+  };
+
+  const isStanding = streams.standing(session.id).stream === start.stream;
+  const reader = { session: session.id, stream: start.stream, isStanding, retire };
+  const leave = [session.hold(), house.readers.enter(reader)];
+  res.on('drain', () => {
+    if (!isFull || isOver()) return;
+    isFull = hasSkipped = false;
+    follow();
+  });
+  onGone(visit, () => {
+    stop?.();
+    for (const each of leave) each();
+  });
+  if (primer !== undefined) begin();
+  follow();
+  begin();
+}

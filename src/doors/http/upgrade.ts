@@ -1,0 +1,85 @@
+// Requests that want to become something else. Those for a WebSocket are handed on once they were let in; the others are
+// served as if they had not asked: Java's HTTP client, for one, asks for HTTP/2 in every first request.
+
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { FAILURES } from '../../failures.ts';
+import { errorFrame } from '../../protocol/compose.ts';
+import type { Scope, Sessions } from '../../sessions/host.ts';
+import type { Gate } from './gate.ts';
+import { routeOf } from './routes.ts';
+import { INVALID_REQUEST } from './visit.ts';
+
+export type OnUpgrade = (scope: Scope, principal: string, req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+export type UpgradeOptions = {
+  readonly server: Server;
+  readonly gate: Gate;
+  readonly sessions: Sessions;
+  readonly onUpgrade: OnUpgrade | undefined;
+};
+
+export type Upgrades = ReturnType<typeof takeUpgrades>;
+
+export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptions) {
+  const handedOn = new Set<Duplex>();
+  let isClosing = false;
+
+  server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    socket.on('error', () => socket.destroy());
+    if (req.headers.upgrade?.toLowerCase() !== 'websocket') return serveAgain(server, req, socket, head);
+    const admission = gate(req);
+    if (!admission.isAdmitted)
+      return refuse(socket, admission.status, FAILURES.unauthorized.rpc, admission.message, admission.headers);
+    const route = routeOf(req.url ?? '');
+    if (route?.place !== 'ws' || !onUpgrade)
+      return refuse(socket, 404, INVALID_REQUEST, 'there is no WebSocket here; try /ws');
+    if (!sessions.hasScope(route.scope))
+      return refuse(
+        socket,
+        404,
+        FAILURES.unknownServer.rpc,
+        'there is no such server or profile; troupe ps lists them',
+      );
+    if (isClosing) return refuse(socket, 503, FAILURES.unavailable.rpc, 'troupe is stopping; come back soon');
+    handedOn.add(socket);
+    socket.on('close', () => handedOn.delete(socket));
+    onUpgrade(route.scope, admission.principal, req, socket, head);
+  });
+
+  return {
+    refuseFurther(): void {
+      isClosing = true;
+    },
+    get count() {
+      return handedOn.size;
+    },
+    /** They are closed by whoever took them over; these are those that are still there when time is up. */
+    destroyAll(): void {
+      for (const socket of handedOn) socket.destroy();
+    },
+  };
+}
+
+function refuse(socket: Socket, status: number, code: number, message: string, headers: readonly string[] = []): void {
+  const body = errorFrame('null', Buffer.from(JSON.stringify({ code, message })));
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, 'Connection: close', 'Content-Type: application/json'];
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  lines.push(`Content-Length: ${body.length}`, '', '');
+  socket.end(Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), body]));
+  socket.resume();
+}
+
+const CHANGES = new Set(['upgrade', 'connection', 'http2-settings']);
+
+/** Node has let go of the connection; it takes it back as a new one that begins with the same request, less the wish. */
+function serveAgain(server: Server, req: IncomingMessage, socket: Socket, head: Buffer): void {
+  const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
+  for (let at = 0; at < req.rawHeaders.length; at += 2) {
+    const name = req.rawHeaders[at] ?? '';
+    if (!CHANGES.has(name.toLowerCase())) lines.push(`${name}: ${req.rawHeaders[at + 1]}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit('connection', socket);
+}

@@ -1,0 +1,185 @@
+// Who is let in at the HTTP door: the table of hosts, pages and tokens, on every path and for upgrades too.
+
+import { createServer } from 'node:http';
+import { networkInterfaces } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { BOTH, door, rawTo } from '../support/http-door.ts';
+
+const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'echo' });
+const PATHS = ['/mcp', '/mcp/files', '/mcp/@small', '/sse', '/messages?sessionId=x', '/ws', '/elsewhere'];
+
+describe('Host', () => {
+  it('lets in its own names and the configured ones, and nobody else, on every path', async () => {
+    await using d = await door({ settings: { hosts: ['mcp.example.com'] } });
+    const status = async (host: string, path = '/elsewhere') => (await d.ask('GET', path, { host })).status;
+    for (const host of [`127.0.0.1:${d.port}`, `localhost:${d.port}`, `LocalHost:${d.port}`, `[::1]:${d.port}`])
+      expect(await status(host), host).toBe(404);
+    expect(await status('mcp.example.com')).toBe(404);
+    expect(await status('mcp.example.com:8443')).toBe(404);
+    for (const host of [
+      'evil.com',
+      `evil.com:${d.port}`,
+      'localhost',
+      '127.0.0.1',
+      `127.0.0.1:${d.port + 1}`,
+      'x:localhost',
+    ])
+      for (const path of PATHS) expect(await status(host, path), `${host} ${path}`).toBe(403);
+  });
+
+  it('wants one at all', async () => {
+    await using d = await door();
+    expect(await d.raw('GET /mcp HTTP/1.1\r\n\r\n')).toMatch(/^HTTP\/1.1 400/);
+    expect(await d.raw('GET /mcp HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 403/);
+  });
+});
+
+describe('Origin', () => {
+  it('lets in no page but its own and the configured ones, on every path and with every method', async () => {
+    await using d = await door({ settings: { origins: ['https://app.example.com/'] } });
+    for (const origin of ['http://evil.com', 'null', 'https://app.example.com.evil.com', 'http://app.example.com', ''])
+      for (const path of PATHS)
+        for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS'])
+          expect((await d.ask(method, path, { origin })).status, `${method} ${path} ${origin}`).toBe(403);
+    for (const origin of [`http://127.0.0.1:${d.port}`, `http://localhost:${d.port}`, 'https://app.example.com'])
+      expect((await d.ask('GET', '/elsewhere', { origin })).status, origin).toBe(404);
+  });
+
+  it('tells a browser what a page of a configured origin may do, and tells others nothing', async () => {
+    await using d = await door({ settings: { origins: ['https://app.example.com'] } });
+    const origin = 'https://app.example.com';
+    const wanted = { 'access-control-request-headers': 'content-type,mcp-param-region' };
+    const before = await d.ask('OPTIONS', '/mcp', { origin, 'access-control-request-method': 'POST', ...wanted });
+    expect(before.status).toBe(204);
+    expect(before.headers['access-control-allow-origin']).toBe(origin);
+    expect(before.headers['access-control-allow-methods']).toContain('DELETE');
+    expect(before.headers['access-control-allow-headers']).toMatch(/Mcp-Session-Id.*mcp-param-region/);
+    const said = await d.post(
+      { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: '1' } },
+      { origin },
+    );
+    expect(said.headers['access-control-allow-origin']).toBe(origin);
+    expect(said.headers['access-control-expose-headers']).toContain('Mcp-Session-Id');
+    expect(said.headers.vary).toBe('Origin');
+    for (const headers of [(await d.ask('OPTIONS', '/mcp')).headers, (await d.post(PING)).headers])
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+});
+
+describe('tokens', () => {
+  const tokens = { ann: 'a'.repeat(32), bob: 'b'.repeat(32) };
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+  it('take none on the loopback, but no wrong one', async () => {
+    await using d = await door({ settings: { tokens } });
+    const mine = await d.enter();
+    expect((await d.post(PING, mine)).status).toBe(200);
+    for (const authorization of ['Bearer wrong', `Bearer ${tokens.ann}x`, `Basic ${tokens.ann}`, 'Bearer', tokens.ann])
+      for (const path of PATHS) {
+        const { status, headers, text } = await d.ask('GET', path, { authorization });
+        expect(status, `${authorization} ${path}`).toBe(401);
+        expect(headers['www-authenticate']).toMatch(/^Bearer .*invalid_token/);
+        expect(text).not.toContain(tokens.ann);
+      }
+    expect((await d.ask('GET', `/elsewhere?token=${tokens.ann}&access_token=wrong`)).status).toBe(404);
+  });
+
+  it('say who somebody is, and a session is that one’s alone', async () => {
+    await using d = await door({ settings: { tokens } });
+    const anns = await d.enter('2025-11-25', bearer(tokens.ann));
+    expect((await d.post(PING, { ...anns, ...bearer(tokens.ann) })).status).toBe(200);
+    expect((await d.post(PING, { ...anns, ...bearer(tokens.bob) })).status).toBe(404);
+    expect((await d.post(PING, anns)).status).toBe(404);
+    expect(d.sessions.find(anns['mcp-session-id'], 'ann')).toBeDefined();
+  });
+
+  it('are required beyond the loopback, where a door without any does not open', async () => {
+    const address = { host: '0.0.0.0', port: 0 };
+    await expect(door({ address })).rejects.toThrow(/0\.0\.0\.0 can be reached from elsewhere; set a token/);
+    await using d = await door({ address, settings: { tokens, origins: ['https://app.example.com'] } });
+    expect(d.url).toBe(`http://127.0.0.1:${d.port}`);
+    const { status, headers } = await d.post(PING);
+    expect([status, headers['www-authenticate']]).toEqual([401, 'Bearer realm="troupe"']);
+    expect((await d.ask('GET', '/elsewhere', bearer(tokens.bob))).status).toBe(404);
+    expect((await d.ask('OPTIONS', '/mcp')).status).toBe(401);
+    expect((await d.ask('OPTIONS', '/mcp', { origin: 'https://app.example.com' })).status).toBe(204);
+    expect((await d.post(PING, { origin: 'https://app.example.com' })).status).toBe(401);
+    const here = Object.values(networkInterfaces())
+      .flat()
+      .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
+    if (here === undefined) return; // a machine without a network has no further address
+    const asked = `GET /elsewhere HTTP/1.1\r\nHost: ${here}:${d.port}\r\nConnection: close\r\n`;
+    expect(await rawTo(d.port, `${asked}\r\n`)).toMatch(/^HTTP\/1.1 403/); // it came to 127.0.0.1
+  });
+});
+
+describe('an upgrade', () => {
+  const upgrade = (path: string, host: string, more = '') =>
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${more}\r\n`;
+
+  it('is handed on with its scope and principal, after the same checks', async () => {
+    const taken: string[] = [];
+    await using d = await door({
+      settings: { tokens: { ann: 'secret' } },
+      onUpgrade: (scope, principal, _req, socket) => {
+        taken.push(`${scope} ${principal}`);
+        socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+      },
+    });
+    const here = `127.0.0.1:${d.port}`;
+    expect(await d.raw(upgrade('/ws', here))).toMatch(/ 101 /);
+    expect(await d.raw(upgrade('/ws/files', here, 'Authorization: Bearer secret\r\n'))).toMatch(/ 101 /);
+    expect(await d.raw(upgrade('/ws/%40small', here))).toMatch(/ 101 /);
+    expect(taken).toEqual([' _', 'files ann', '@small _']);
+    expect(await d.raw(upgrade('/ws', 'evil.com'))).toMatch(/^HTTP\/1.1 403/);
+    expect(await d.raw(upgrade('/ws', here, 'Origin: http://evil.com\r\n'))).toMatch(/^HTTP\/1.1 403/);
+    expect(await d.raw(upgrade('/ws', here, 'Authorization: Bearer x\r\n'))).toMatch(
+      /^HTTP\/1.1 401[\s\S]*WWW-Authenticate/,
+    );
+    expect(await d.raw(upgrade('/ws/nobody', here))).toMatch(/^HTTP\/1.1 404/);
+    expect(await d.raw(upgrade('/mcp', here))).toMatch(/^HTTP\/1.1 404/);
+    expect(taken.length).toBe(3);
+  });
+
+  it('to anything but a WebSocket is passed over, and the request is served', async () => {
+    await using d = await door();
+    const mine = await d.enter();
+    const wish = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n';
+    const head = `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${d.port}\r\nContent-Type: application/json\r\nAccept: ${BOTH}\r\n`;
+    const rest = `Mcp-Session-Id: ${mine['mcp-session-id']}\r\nContent-Length: ${PING.length}\r\n`;
+    const plain = head + rest;
+    const said = await d.raw(`${plain}${wish}\r\n${PING}${plain}Connection: close\r\n\r\n${PING}`);
+    expect(said.match(/HTTP\/1.1 200 OK/g)?.length).toBe(2);
+    expect(said.match(/"result":\{\}/g)?.length).toBe(2);
+    const evil = 'GET /mcp HTTP/1.1\r\nHost: evil.com\r\n';
+    expect(await d.raw(`${evil}${wish}\r\n${evil}Connection: close\r\n\r\n`)).toMatch(/1.1 403[\s\S]*1.1 403/);
+  });
+});
+
+describe('the address', () => {
+  it('gives way to another port when it was only preferred, and says so when it was asked for', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as { port: number };
+    try {
+      await using d = await door({ address: { host: '127.0.0.1', port, isPreferred: true } });
+      expect(d.port).not.toBe(port);
+      expect((await d.post(PING)).status).toBe(400);
+      await expect(door({ address: { host: '127.0.0.1', port } })).rejects.toThrow(
+        `127.0.0.1:${port} is taken; stop what listens there, or choose another address with --http HOST:PORT`,
+      );
+    } finally {
+      other.close();
+    }
+    await expect(door({ address: { host: '192.0.2.1', port: 0 }, settings: { tokens: { a: 'b' } } })).rejects.toThrow(
+      /192\.0\.2\.1 is no address of this machine/,
+    );
+  });
+
+  it('names nobody and nothing in its answers', async () => {
+    await using d = await door();
+    const { headers, text } = await d.ask('GET', '/elsewhere');
+    expect(Object.keys(headers)).not.toEqual(expect.arrayContaining(['server', 'x-powered-by']));
+    expect(text).not.toContain(String(d.port));
+  });
+});
