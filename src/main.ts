@@ -1,42 +1,15 @@
 #!/usr/bin/env node
-// The command line: argv to one verb, one exit code, and never a stack trace.
-// The process ends by itself, so that whatever reads a pipe gets all of it.
+// The command line: argv to one verb. `connect` is started by every host that only spawns commands, so it must start
+// fast, and loads nothing of what the other verbs need.
 
-import { CommanderError } from 'commander';
-import { processOutput, reportError, usage } from './cli/output.ts';
-import { buildProgram, type Run } from './cli/program.ts';
-import { pathsOf } from './config/paths.ts';
-import { VERSION } from './version.ts';
+const [verb, ...words] = process.argv.slice(2);
 
-const words = process.argv.slice(2);
-const beforeDashes = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
-const json = beforeDashes.includes('--json');
-
-const run: Run = async (work, config) => {
-  const paths = pathsOf(process.env, config === undefined ? {} : { config });
-  process.exitCode = await work({ output: processOutput(json, process.env), env: process.env, paths });
-};
-
-// A reader that has seen enough (`| head`) is no error.
-for (const stream of [process.stdout, process.stderr])
-  stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
-
-process.on('uncaughtException', (error) => {
-  // The daemon has its own last words.
-  if (process.listenerCount('uncaughtException') === 1) process.exit(reportError(error, json));
-});
-
-try {
-  await buildProgram(VERSION, run).parseAsync();
-} catch (error) {
-  process.exitCode = error instanceof CommanderError ? usageCode(error) : reportError(error, json);
+if (verb === 'connect') {
+  const { connect } = await import('./cli/connect.ts');
+  connect(words, process.env);
+} else {
+  const { runVerb } = await import('./cli/run.ts');
+  await runVerb(process.argv.slice(2));
 }
 
-function usageCode(error: CommanderError): number {
-  if (error.exitCode === 0) return 0;
-  if (error.code === 'commander.help') return 2; // the help itself was the answer
-  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
-  const verb = words.find((word) => !word.startsWith('-'));
-  const isKnown = verb !== undefined && error.code !== 'commander.unknownCommand';
-  return reportError(usage(`${message}; see \`troupe ${isKnown ? `${verb} ` : ''}--help\``), json);
-}
+export {}; // `await` at the top belongs to modules

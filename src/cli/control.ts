@@ -107,8 +107,14 @@ function unreachable(error: NodeJS.ErrnoException, path: string): TroupeError {
       `the control socket ${path} belongs to another user; run troupe as its owner`,
     );
   if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ENOTDIR')
-    return new TroupeError('unavailable', 'troupe is not running; start it with `troupe up`', { cause: error });
+    return new TroupeError('unavailable', `troupe is not running; start it with \`${upFor(path)}\``, { cause: error });
   return new TroupeError('unavailable', `the control socket ${path} cannot be reached: ${sentence(error)}`);
+}
+
+/** The socket bears the name of its daemon, if that has one. */
+function upFor(path: string): string {
+  const instance = /control-([^/]+)\.sock$/.exec(path)?.[1];
+  return instance ? `troupe up --instance ${instance}` : 'troupe up';
 }
 
 function receive(line: Buffer, waiting: Map<string, Waiter>, fail: (error: TroupeError) => void): void {

@@ -1,15 +1,15 @@
 // What the daemon says of itself over the control socket, and how to tell whether it is there at all.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Paths } from '../config/paths.ts';
 import { TroupeError } from '../failures.ts';
+import type { ServerState } from '../servers/member.ts';
 import { withControl } from './control.ts';
 
 export type ServerStatus = {
   readonly name: string;
-  readonly state: 'stopped' | 'opening' | 'ready' | 'draining' | 'closing' | 'waiting' | 'failed' | 'asleep';
+  readonly state: ServerState;
   readonly since?: string | number | null;
   readonly pid?: number | null;
   readonly restarts?: number;
@@ -29,6 +29,7 @@ export type Status = {
     readonly uptimeMs: number;
     readonly state: string;
     readonly stateDir: string;
+    readonly instance?: string | null;
     /** None when there is no file and the reference servers are run. */
     readonly config?: string | null;
     /** Why the file as it is now is not in force. */
@@ -44,6 +45,9 @@ export type Status = {
     readonly lastError?: string | null;
     readonly outbox?: number;
   };
+  /** Absent in a daemon of an older version. */
+  readonly http?: { readonly state: string; readonly url: string | null; readonly error?: string };
+  readonly sessions?: number;
   readonly store: { readonly state: string; readonly message?: string | null };
   readonly plugins: readonly { readonly name: string; readonly state: string; readonly error?: string }[];
   readonly servers: readonly ServerStatus[];
@@ -62,7 +66,7 @@ export async function statusOf(paths: Paths): Promise<Status | undefined> {
 /** The pid in the daemon's own note, which a clean stop removes and a crash leaves behind. */
 export function notedPid(paths: Paths): number | undefined {
   try {
-    const { pid } = JSON.parse(readFileSync(join(paths.state, 'daemon.json'), 'utf8'));
+    const { pid } = JSON.parse(readFileSync(paths.note, 'utf8'));
     return Number.isInteger(pid) && pid > 0 ? pid : undefined;
   } catch {
     return undefined; // no note, or one that is being written: nobody to name

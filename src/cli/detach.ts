@@ -2,7 +2,6 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sentence, TroupeError } from '../failures.ts';
 import { makeDirectory } from '../store/directory.ts';
@@ -10,7 +9,7 @@ import { type Status, statusOf } from './daemon-status.ts';
 import type { Output } from './output.ts';
 import { type Cli, OK } from './verb.ts';
 
-export type UpOptions = { readonly config?: string; readonly detach?: boolean };
+export type UpOptions = { readonly config?: string; readonly detach?: boolean; readonly http?: string };
 
 // The first start may have to fetch a nats-server.
 const READY_MS = 180_000;
@@ -19,8 +18,8 @@ const REASON_LINES = 8;
 
 export async function detach(cli: Cli, options: UpOptions): Promise<number> {
   const { output, paths } = cli;
-  const wordsFile = join(paths.logs, 'up.log');
-  const child = start(cli, options, wordsFile);
+  const wordsFile = paths.startLog;
+  const child = start(cli, options);
   const exited = new Promise<number>((resolve) => {
     child.once('error', () => resolve(1));
     child.once('exit', (code) => resolve(code ?? 1));
@@ -33,20 +32,28 @@ export async function detach(cli: Cli, options: UpOptions): Promise<number> {
   return OK;
 }
 
-function start({ env, paths }: Cli, { config }: UpOptions, wordsFile: string): ChildProcess {
+function start({ env, paths }: Cli, options: UpOptions): ChildProcess {
   const script = process.argv[1];
   if (script === undefined) throw new TroupeError('internal', 'troupe cannot tell where its own program is');
   try {
     makeDirectory(paths.logs);
     // Only this one start's words: the daemon's log is elsewhere, and rotates.
-    const words = openSync(wordsFile, 'w', 0o600);
-    const args = [...process.execArgv, script, 'up', ...(config === undefined ? [] : ['--config', config])];
-    const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', words, words], env });
+    const words = openSync(paths.startLog, 'w', 0o600);
+    const child = spawn(process.execPath, [...process.execArgv, script, ...commandLine(options, paths.instance)], {
+      detached: true,
+      stdio: ['ignore', words, words],
+      env,
+    });
     closeSync(words);
     return child;
   } catch (error) {
     throw new TroupeError('internal', `troupe cannot write to ${paths.logs}: ${sentence(error)}; set TROUPE_STATE`);
   }
+}
+
+function commandLine({ config, http }: UpOptions, instance: string | undefined): string[] {
+  const given = Object.entries({ config, http, instance });
+  return ['up', ...given.flatMap(([option, value]) => (value === undefined ? [] : [`--${option}`, value]))];
 }
 
 async function untilReady({ paths }: Cli, exited: Promise<number>, wordsFile: string): Promise<Status> {
@@ -79,10 +86,11 @@ function reasonOf(code: number, wordsFile: string): string {
   return words === '' ? `troupe ended with code ${code} before it was ready` : words.replace(/^troupe: /, '');
 }
 
-function greeting(output: Output, { daemon, bus, servers }: Status): string {
+function greeting(output: Output, { daemon, bus, http, servers }: Status): string {
   const ready = servers.filter(({ state }) => state === 'ready').length;
   return [
     `troupe is running (pid ${daemon.pid}): ${ready} of ${servers.length} servers ready, bus ${bus.state} ${bus.url ?? ''}`.trim(),
+    ...(http?.url ? [`${output.paint('dim', 'hosts ')} ${http.url}/mcp · troupe install <host>`] : []),
     `${output.paint('dim', 'look  ')} troupe status · troupe tools · troupe logs -f`,
     `${output.paint('dim', 'call  ')} troupe call <server> <tool> key=value`,
     `${output.paint('dim', 'stop  ')} troupe down`,
@@ -90,8 +98,9 @@ function greeting(output: Output, { daemon, bus, servers }: Status): string {
 }
 
 export function alreadyRunning(output: Output, { daemon }: Status): number {
+  const who = daemon.instance ? `troupe "${daemon.instance}"` : 'troupe';
   const since = new Date(daemon.startedAt).toLocaleString('sv-SE');
   if (output.json) output.print(JSON.stringify({ started: false, daemon }));
-  else output.print(`troupe is already running (pid ${daemon.pid}, since ${since}); nothing to start`);
+  else output.print(`${who} is already running (pid ${daemon.pid}, since ${since}); nothing to start`);
   return OK;
 }

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
-import type { ServerConfig } from '../config/schema.ts';
+import type { StdioServer } from '../config/schema.ts';
 import { requestFrame } from '../protocol/compose.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { splitLines } from '../protocol/lines.ts';
@@ -18,7 +18,7 @@ const STDERR_CHARACTERS = 4000;
 
 type Ending = { readonly frame: Frame } | { readonly why: string };
 
-export async function launchCheck(server: ServerConfig, env: NodeJS.ProcessEnv): Promise<Check> {
+export async function launchCheck(server: StdioServer, env: NodeJS.ProcessEnv): Promise<Check> {
   const { name } = server;
   const startedAt = performance.now();
   const { ending, stderr } = await launch(server, env);
@@ -38,7 +38,7 @@ export async function launchCheck(server: ServerConfig, env: NodeJS.ProcessEnv):
   };
 }
 
-async function launch(server: ServerConfig, env: NodeJS.ProcessEnv): Promise<{ ending: Ending; stderr: string }> {
+async function launch(server: StdioServer, env: NodeJS.ProcessEnv): Promise<{ ending: Ending; stderr: string }> {
   const { command, args, cwd, settings } = server;
   const limitMs = Math.min(settings.openMs, LONGEST_MS);
   let stderr = '';
@@ -90,7 +90,7 @@ function whyOf(ending: Ending): string {
 }
 
 /** Whether the command can be found as the server's process would find it. */
-export function onPath({ command, cwd, env }: ServerConfig, own: NodeJS.ProcessEnv): boolean {
+export function onPath({ command, cwd, env }: StdioServer, own: NodeJS.ProcessEnv): boolean {
   if (command.includes('/')) return isExecutable(resolve(cwd ?? '.', command));
   const path = env.PATH ?? own.PATH ?? '';
   return path.split(delimiter).some((folder) => folder !== '' && isExecutable(join(folder, command)));

@@ -9,7 +9,7 @@ import { natsFromEnvironment } from '../bus/environment.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import { defaultConfig } from '../config/defaults.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Config, ServerConfig } from '../config/schema.ts';
+import type { Config, RemoteServer, ServerConfig } from '../config/schema.ts';
 import { isAlive, notedPid, type Status, statusOf } from './daemon-status.ts';
 import { launchCheck, onPath } from './doctor-launch.ts';
 import { type Check, firstLine } from './doctor-machine.ts';
@@ -76,17 +76,16 @@ async function natsCheck({ env, paths }: Cli, found: Status | undefined): Promis
 }
 
 async function reach(servers: readonly string[]): Promise<Check> {
-  const results = await Promise.all(servers.map(isReachable));
+  const results = await Promise.all(servers.map((server) => isReachable(new URL(`nats://${server}`), 4222)));
   const detail = `${servers.join(', ')} (chosen by NATS_URL or the nats context)`;
   if (results.includes(true)) return { name: 'nats', state: 'ok', detail };
   const remedy = 'start it, correct the address, or unset NATS_URL to run our own nats-server';
   return { name: 'nats', state: 'fail', detail: `${detail} cannot be reached`, remedy };
 }
 
-function isReachable(host: string): Promise<boolean> {
-  const url = new URL(`nats://${host}`);
+function isReachable({ hostname, port }: URL, usualPort: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = openSocket(Number(url.port || 4222), url.hostname);
+    const socket = openSocket(Number(port || usualPort), hostname.replace(/^\[|\]$/g, ''));
     const end = (isThere: boolean) => {
       socket.destroy();
       resolve(isThere);
@@ -129,11 +128,25 @@ async function serverCheck(cli: Cli, { server, found, launch }: ServerQuestion):
   const { name } = server;
   // One that the daemon runs is known to launch; a second copy might fight it for a port or a file.
   const running = found?.servers.find((each) => each.name === name);
-  if (running?.state === 'ready') return { name, state: 'ok', detail: `ready, pid ${running.pid ?? '-'}` };
+  if (running?.state === 'ready')
+    return { name, state: 'ok', detail: running.pid ? `ready, pid ${running.pid}` : 'ready' };
+  if (running?.state === 'needs login')
+    return { name, state: 'warn', detail: 'it wants to know who you are', remedy: `troupe login ${name}` };
+  if (server.transport !== 'stdio') return remoteCheck(server, launch);
   if (!onPath(server, cli.env)) {
     const remedy = `install it, or give its full path in the configuration`;
     return { name, state: 'fail', detail: `command ${server.command} was not found`, remedy };
   }
   if (!launch) return { name, state: 'ok', detail: `${server.command} is there (not launched)` };
   return launchCheck(server, cli.env);
+}
+
+/** Whether anybody listens there; what it says is left to the daemon, which has the credentials. */
+async function remoteCheck({ name, url }: RemoteServer, launch: boolean): Promise<Check> {
+  const address = new URL(url);
+  if (!launch) return { name, state: 'ok', detail: `at ${address.host} (not asked)` };
+  const usualPort = /^(https|wss):$/.test(address.protocol) ? 443 : 80;
+  if (await isReachable(address, usualPort)) return { name, state: 'ok', detail: `${address.host} answers` };
+  const remedy = 'check its url in the configuration, and the network';
+  return { name, state: 'fail', detail: `nobody answers at ${address.host}`, remedy };
 }

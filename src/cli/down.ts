@@ -1,6 +1,7 @@
-// `down`: asks the daemon to drain and stop, and returns when its process is gone. After it nothing of ours runs: what a
-// killed daemon had left is ended too.
+// `down`: asks the daemon to drain and stop, and returns when its process is gone. After it nothing of it runs: what a
+// killed daemon had left is ended too. With `--all` that is true of every daemon on the state directory.
 
+import { instanceOfLock, type Paths, pathsOf } from '../config/paths.ts';
 import { TroupeError } from '../failures.ts';
 import { withControl } from './control.ts';
 import { isAlive, notedPid, type Status, untilGone } from './daemon-status.ts';
@@ -9,16 +10,48 @@ import { type Cli, OK } from './verb.ts';
 const DOWN_MS = 90_000;
 const CLOSING_MS = 10_000;
 
-export async function down(cli: Cli): Promise<number> {
-  const pid = await askToStop(cli);
+export async function down(cli: Cli, { all = false }: { readonly all?: boolean } = {}): Promise<number> {
+  const { output, paths } = cli;
+  if (all) return downAll(cli);
+  const pid = await stop(paths);
   if (pid === undefined) return nothingRuns(cli);
-  if (!(await untilGone(pid, DOWN_MS))) throw stuck(pid, `is still stopping after ${DOWN_MS / 1000} s`);
-  if (cli.output.json) cli.output.print(JSON.stringify({ stopped: true, pid }));
-  else cli.output.print(`troupe has stopped (pid ${pid})`);
+  if (output.json) output.print(JSON.stringify({ stopped: true, pid }));
+  else output.print(`${nameOf(paths)} has stopped (pid ${pid})`);
   return OK;
 }
 
-async function askToStop({ paths }: Cli): Promise<number | undefined> {
+/** All at once: each drains its own calls, and the last one takes the nats-server with it. */
+async function downAll(cli: Cli): Promise<number> {
+  const { output, paths } = cli;
+  const stopped = await Promise.all(
+    (await daemonsBeside(cli, () => true)).map(async (each) => ({ paths: each, pid: await stop(each) })),
+  );
+  const gone = stopped.filter(({ pid }) => pid !== undefined);
+  const ended = await leftovers(paths);
+  const daemons = gone.map(({ paths: { instance = null }, pid }) => ({ instance, pid }));
+  if (output.json) output.print(JSON.stringify({ stopped: gone.length > 0, daemons, ended }));
+  for (const { paths: each, pid } of output.json ? [] : gone) output.print(`${nameOf(each)} has stopped (pid ${pid})`);
+  if (!output.json && (gone.length === 0 || ended.length > 0)) output.print(nothingStopped(paths, ended));
+  return OK;
+}
+
+/** The daemons on this state directory that live, or do not answer any more. */
+async function daemonsBeside({ env, paths }: Cli, isMeant: (beside: Paths) => boolean): Promise<Paths[]> {
+  const { isHeld, locksIn } = await import('../store/lock.ts');
+  return locksIn(paths.state, 'daemon')
+    .map((lock) => pathsOf(env, { config: paths.config, instance: instanceOfLock(lock) ?? '' }))
+    .filter((beside) => isMeant(beside) && isHeld(beside.state, beside.lock));
+}
+
+/** The pid of the daemon that is gone now, or nothing when none ran. */
+async function stop(paths: Paths): Promise<number | undefined> {
+  const pid = await askToStop(paths);
+  if (pid !== undefined && !(await untilGone(pid, DOWN_MS)))
+    throw stuck(pid, `is still stopping after ${DOWN_MS / 1000} s`);
+  return pid;
+}
+
+async function askToStop(paths: Paths): Promise<number | undefined> {
   try {
     return await withControl(paths.socket, async (control) => {
       const { daemon } = await control.ask<Status>('status');
@@ -41,15 +74,29 @@ const stuck = (pid: number, how: string): TroupeError =>
     `troupe (pid ${pid}) ${how}; \`kill -9 ${pid}\` ends it, and the next start sweeps its servers`,
   );
 
+async function nothingRuns(cli: Cli): Promise<number> {
+  const { output, paths } = cli;
+  const ended = await leftovers(paths);
+  if (output.json) output.print(JSON.stringify({ stopped: false, ended }));
+  else output.print(nothingStopped(paths, ended));
+  const others = await daemonsBeside(cli, ({ lock }) => lock !== paths.lock);
+  if (others.length > 0)
+    output.say(`${others.map(nameOf).join(', ')} still runs here; \`troupe down --all\` stops every one`);
+  return OK;
+}
+
 /** The socket is shut: never started, crashed, or in its last moments, for which we wait. */
-async function nothingRuns({ output, paths }: Cli): Promise<number> {
+async function leftovers(paths: Paths): Promise<string[]> {
   const deadline = performance.now() + CLOSING_MS;
   for (let pid = notedPid(paths); pid && isAlive(pid) && performance.now() < deadline; pid = notedPid(paths))
     await untilGone(pid, 100);
   const { endLeftovers } = await import('../leftovers.ts');
-  const ended = await endLeftovers(paths);
-  if (output.json) output.print(JSON.stringify({ stopped: false, ended }));
-  else if (ended.length === 0) output.print('troupe is not running; nothing to stop');
-  else output.print(`troupe was not running; ended what an earlier one had left: ${ended.join(', ')}`);
-  return OK;
+  return endLeftovers(paths);
 }
+
+function nothingStopped(paths: Paths, ended: readonly string[]): string {
+  if (ended.length === 0) return `${nameOf(paths)} is not running; nothing to stop`;
+  return `${nameOf(paths)} was not running; ended what an earlier one had left: ${ended.join(', ')}`;
+}
+
+const nameOf = ({ instance }: Paths): string => (instance === undefined ? 'troupe' : `troupe "${instance}"`);

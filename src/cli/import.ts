@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline/promises';
 import { readDocument } from '../config/document.ts';
 import { addServer } from '../config/edit.ts';
 import { type Foreign, type ForeignServer, readForeign } from '../config/foreign.ts';
+import type { ServerDefinition } from '../config/schema.ts';
 import { usage } from './output.ts';
 import { configFile, tellDaemon } from './servers.ts';
 import { flat, table } from './table.ts';
@@ -62,10 +63,12 @@ function show({ output }: Cli, fresh: readonly ForeignServer[], { from, skipped 
   for (const { name, why } of skipped) output.say(`skipped: ${name}: ${flat(why)}`);
 }
 
-/** The command line, and the names of the variables: their values may be secrets. */
-function whatRuns(definition: object): [string, string] {
-  const { command, args, url, env } = definition as { command?: string; args?: string[]; url?: string; env?: object };
-  return [[command ?? url ?? '', ...(args ?? [])].join(' '), Object.keys(env ?? {}).join(' ')];
+/** The command line or the address, and the names of the variables or headers: their values may be secrets. */
+function whatRuns(definition: ServerDefinition): [string, string] {
+  if ('url' in definition)
+    return [definition.url.replace(/\?.*$/, '?…'), Object.keys(definition.headers ?? {}).join(' ')];
+  const { command, args = [], env = {} } = definition;
+  return [[command, ...args].join(' '), Object.keys(env).join(' ')];
 }
 
 /** Also of a file that troupe would not run as it is: a name in it is taken all the same. */

@@ -1,7 +1,6 @@
 // `logs`: the daemon's log, each server's stderr and its MCP log messages, read from the file, daemon or no daemon.
 
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TroupeError } from '../failures.ts';
 import { withoutControls } from '../telemetry/printable.ts';
@@ -29,7 +28,7 @@ type Entry = Record<string, unknown>;
 
 export async function logs(cli: Cli, server: string | undefined, options: LogOptions): Promise<number> {
   const { output, paths } = cli;
-  const file = join(paths.logs, 'troupe.log');
+  const file = paths.logFile;
   const wanted = filterOf(server, options.level);
   const show = (line: string): void => output.print(output.json ? line : pretty(output, line));
   const tail = openTail(file);

@@ -5,10 +5,10 @@ import type { Kind } from './catalog.ts';
 import type { Cli } from './verb.ts';
 
 type Work = (cli: Cli) => Promise<number>;
-/** Runs a verb's work; `config` is the file the user named. */
-export type Run = (work: Work, config?: string) => Promise<void>;
+/** Runs a verb's work, for the configuration and the daemon that the user named. */
+export type Run = (work: Work, where: { readonly config?: string; readonly instance?: string }) => Promise<void>;
 
-export function buildProgram(version: string, run: Run): Command {
+export function buildProgram(version: string, runHere: Run): Command {
   const program = new Command('troupe')
     .description('Runs many MCP servers as one supervised cast of actors and puts them on a NATS bus.')
     .version(version)
@@ -20,31 +20,46 @@ export function buildProgram(version: string, run: Run): Command {
       'after',
       '\nExit codes: 0 ok, 1 error, 2 usage, 3 not authorized, 4 unreachable,' +
         '\n5 the tool returned an error.' +
-        '\nTROUPE_STATE sets the state directory, TROUPE_CONFIG the configuration.',
+        '\nTROUPE_STATE sets the state directory, TROUPE_CONFIG the configuration,' +
+        '\nTROUPE_INSTANCE or --instance which of several daemons there is meant.',
     );
+  let where: Parameters<Run>[1] = {};
+  program.hook('preAction', (_, chosen) => {
+    where = chosen.opts();
+  });
+  const run: Action = (work) => runHere(work, where);
   const verb = (words: string, description: string): Command =>
-    program.command(words).description(description).option('--json', 'print JSON for programs');
+    program
+      .command(words)
+      .description(description)
+      .option('--instance <name>', 'which of several daemons on the state directory')
+      .option('--json', 'print JSON for programs');
   daemonVerbs(program, verb, run);
   catalogVerbs(program, verb, run);
   callVerbs(program, verb, run);
   serverVerbs(program, verb, run);
+  hostVerbs(program, verb, run);
   return program;
 }
 
+type Action = (work: Work) => Promise<void>;
 type Verb = (words: string, description: string) => Command;
 
-function daemonVerbs(program: Command, verb: Verb, run: Run): void {
+function daemonVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('The daemon:');
   verb('up', 'start; Ctrl-C drains and stops')
     .option('--config <file>', 'the configuration to run')
+    .option('--http <address>', 'where hosts come in: HOST:PORT, a port (0 picks one), or off')
     .option('--detach', 'run in the background; returns when the daemon is ready')
-    .action((options) => run(async (cli) => (await import('./up.ts')).up(cli, options), options.config));
-  verb('down', 'drain and stop').action(() => run(async (cli) => (await import('./down.ts')).down(cli)));
+    .action((options) => run(async (cli) => (await import('./up.ts')).up(cli, options)));
+  verb('down', 'drain and stop')
+    .option('--all', 'every daemon on the state directory')
+    .action((options) => run(async (cli) => (await import('./down.ts')).down(cli, options)));
   verb('status', 'the daemon, its bus and its servers').action(() =>
     run(async (cli) => (await import('./status.ts')).status(cli)),
   );
   verb('ps', 'one line a server').action(() => run(async (cli) => (await import('./status.ts')).ps(cli)));
-  verb('env', 'NATS_URL with its credentials, for any NATS client').action(() =>
+  verb('env', 'NATS_URL and TROUPE_HTTP, with what it takes to come in').action(() =>
     run(async (cli) => (await import('./status.ts')).env(cli)),
   );
   verb('logs [server]', "the daemon's log, the servers' stderr and log messages")
@@ -55,10 +70,10 @@ function daemonVerbs(program: Command, verb: Verb, run: Run): void {
   verb('doctor', 'check this machine and the configuration, and say how to mend')
     .option('--config <file>', 'the configuration to check')
     .option('--no-launch', 'do not launch the servers')
-    .action((options) => run(async (cli) => (await import('./doctor.ts')).doctor(cli, options), options.config));
+    .action((options) => run(async (cli) => (await import('./doctor.ts')).doctor(cli, options)));
 }
 
-function catalogVerbs(program: Command, verb: Verb, run: Run): void {
+function catalogVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('What the servers offer:');
   const kinds: [Kind, string][] = [
     ['tools', 'the tools'],
@@ -72,7 +87,7 @@ function catalogVerbs(program: Command, verb: Verb, run: Run): void {
     );
 }
 
-function callVerbs(program: Command, verb: Verb, run: Run): void {
+function callVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('Calls:');
   const timed: Verb = (words, description) =>
     verb(words, description).option('--timeout <time>', 'give up and cancel after, like 30s; progress extends it');
@@ -95,7 +110,7 @@ function callVerbs(program: Command, verb: Verb, run: Run): void {
   );
 }
 
-function serverVerbs(program: Command, verb: Verb, run: Run): void {
+function serverVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('The servers:');
   for (const name of ['start', 'stop', 'restart'] as const)
     verb(`${name} <server>`, `${name} a server`).action((server) =>
@@ -103,22 +118,51 @@ function serverVerbs(program: Command, verb: Verb, run: Run): void {
     );
   const configured: Verb = (words, description) =>
     verb(words, description).option('--config <file>', 'the configuration to change');
-  configured('add <name> [command...]', 'add a server: troupe add <name> -- <command> [args…]')
-    .option('--env <NAME=value>', 'a variable for the server (repeatable)', (each, all: string[]) => [...all, each], [])
+  configured('add <name> [command...]', 'add a server: troupe add <name> -- <command> [args…], or --url <url>')
+    .option('--env <NAME=value>', 'a variable for the server (repeatable)', collected, [])
     .option('--cwd <directory>', 'where the server runs')
+    .option('--url <url>', 'the address of a server that runs elsewhere, instead of a command')
+    .option('--header <NAME=value>', 'a header for the server behind the url (repeatable)', collected, [])
+    .option('--type <transport>', 'http, sse or ws, where the url does not tell')
     .action((name, words, options) =>
-      run(async (cli) => (await import('./servers.ts')).add(cli, name, words, options), options.config),
+      run(async (cli) => (await import('./servers.ts')).add(cli, name, words, options)),
     );
   configured('rm <name>', 'remove a server').action((name, options) =>
-    run(async (cli) => (await import('./servers.ts')).remove(cli, name, options), options.config),
+    run(async (cli) => (await import('./servers.ts')).remove(cli, name, options)),
   );
   configured('import <source>', 'add the servers of claude, cursor, vscode, or a file')
     .option('--yes', 'do not ask')
     .option('--dry-run', 'only show what would be added')
-    .action((source, options) =>
-      run(async (cli) => (await import('./import.ts')).importServers(cli, source, options), options.config),
-    );
+    .action((source, options) => run(async (cli) => (await import('./import.ts')).importServers(cli, source, options)));
 }
+
+function hostVerbs(program: Command, verb: Verb, run: Action): void {
+  program.commandsGroup('Hosts and logins:');
+  // Its own file reads the words; this is for `--help` and for whoever asks in another way.
+  program
+    .command('connect [scope]')
+    .description('MCP on stdin and stdout, for hosts that start a command')
+    .allowUnknownOption()
+    .action(async () => {
+      const { connect } = await import('./connect.ts');
+      connect(process.argv.slice(process.argv.indexOf('connect') + 1), process.env);
+    });
+  verb('install <host>', 'put troupe into a host: claude-code, claude-desktop, cursor, vscode, codex')
+    .option('--print', 'only show what would be written')
+    .option('--yes', 'do not ask')
+    .option('--url', 'by address instead of by command, for hosts that can')
+    .option('--server <name>', 'only this server, or @profile')
+    .option('--name <entry>', 'what the entry is called there')
+    .action((host, options) => run(async (cli) => (await import('./install.ts')).install(cli, host, options)));
+  verb('login <server>', 'log in to a server that wants to know who you are')
+    .option('--no-browser', 'only print the address to open')
+    .action((server, options) => run(async (cli) => (await import('./login.ts')).login(cli, server, options)));
+  verb('logout <server>', 'forget what a login has brought').action((server) =>
+    run(async (cli) => (await import('./login.ts')).logout(cli, server)),
+  );
+}
+
+const collected = (each: string, all: string[]): string[] => [...all, each];
 
 /** Without `[options]`, which every verb has. */
 const termOf = (command: Command): string => [command.name(), ...command.registeredArguments.map(wordOf)].join(' ');

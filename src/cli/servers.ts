@@ -12,24 +12,45 @@ import { type Cli, OK } from './verb.ts';
 
 type Reload = Readonly<Record<'added' | 'removed' | 'relaunched' | 'retuned', readonly string[]>>;
 
-export type AddOptions = { readonly env?: readonly string[]; readonly cwd?: string; readonly config?: string };
+export type AddOptions = {
+  readonly env?: readonly string[];
+  readonly cwd?: string;
+  readonly url?: string;
+  readonly header?: readonly string[];
+  readonly type?: string;
+  readonly config?: string;
+};
 
 export async function add(cli: Cli, name: string, words: readonly string[], options: AddOptions): Promise<number> {
-  const [command, ...args] = words;
-  if (command === undefined)
-    throw usage(`add wants the command after two dashes: troupe add ${name} -- npx -y <package>`);
-  const env = Object.fromEntries((options.env ?? []).map(variable));
-  const definition = {
-    command,
-    ...(args.length > 0 ? { args } : {}),
-    ...(options.env?.length ? { env } : {}),
-    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-  };
+  const definition = options.url === undefined ? launched(name, words, options) : remote(options.url, words, options);
   const file = await configFile(cli, options.config);
   const isFirst = !existsSync(file) && (await statusOf(cli.paths))?.daemon.config === null;
   if (isFirst) addWithReference(cli, file, name, definition);
   else addServer(file, name, definition);
   return tellDaemon(cli, { done: `added ${name} to ${file}`, change: { added: [name], config: file } });
+}
+
+function launched(name: string, words: readonly string[], { env, cwd, header, type }: AddOptions): ServerDefinition {
+  const [command, ...args] = words;
+  if (command === undefined)
+    throw usage(`add wants a command or a url: troupe add ${name} -- npx -y <package>, troupe add ${name} --url <url>`);
+  if (header?.length || type !== undefined) throw usage('--header and --type go with --url');
+  return {
+    command,
+    ...(args.length > 0 ? { args } : {}),
+    ...(env?.length ? { env: pairs(env, '--env') } : {}),
+    ...(cwd === undefined ? {} : { cwd }),
+  };
+}
+
+function remote(url: string, words: readonly string[], { env, cwd, header, type }: AddOptions): ServerDefinition {
+  if (words.length > 0 || env?.length || cwd !== undefined)
+    throw usage('a server behind a url has no command, --env or --cwd; leave them out, or the url');
+  return {
+    ...(type === undefined ? {} : { type }),
+    url,
+    ...(header?.length ? { headers: pairs(header, '--header') } : {}),
+  };
 }
 
 /** What runs without a file goes on running: all is written in one step, so that no reload sees half of it. */
@@ -76,8 +97,12 @@ export async function tellDaemon(cli: Cli, { done, change }: { done: string; cha
   return OK;
 }
 
-function variable(text: string): [string, string] {
-  const at = text.indexOf('=');
-  if (at < 1) throw usage(`--env wants NAME=value, not '${text}'`);
-  return [text.slice(0, at), text.slice(at + 1)];
+/** A value may be a secret, and is not repeated. */
+function pairs(texts: readonly string[], option: string): Record<string, string> {
+  const entries = texts.map((text) => {
+    const at = text.indexOf('=');
+    if (at < 1) throw usage(`${option} wants NAME=value`);
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+  return Object.fromEntries(entries);
 }

@@ -78,16 +78,18 @@ function serverTable(output: Output, servers: readonly ServerStatus[]): string {
   );
 }
 
-function summary(output: Output, { daemon, bus, store, plugins }: Status): string {
+function summary(output: Output, { daemon, bus, http, sessions, store, plugins }: Status): string {
   const managed = bus.managed ? `  (our own nats-server${bus.pid ? `, pid ${bus.pid}` : ''})` : '';
   const waiting = bus.outbox ? `  ${bus.outbox} messages wait in the outbox` : '';
+  const hosts = sessions ? `  ${sessions} ${sessions === 1 ? 'session' : 'sessions'}` : '';
   const rows: [string, string][] = [
     [
       'troupe',
-      `${paintState(output, daemon.state)}  version ${daemon.version}  pid ${daemon.pid}  up ${ago(daemon.uptimeMs)}  ${bytes(daemon.memoryBytes)}`,
+      `${daemon.instance ? `${daemon.instance}  ` : ''}${paintState(output, daemon.state)}  version ${daemon.version}  pid ${daemon.pid}  up ${ago(daemon.uptimeMs)}  ${bytes(daemon.memoryBytes)}`,
     ],
     ['bus', `${paintState(output, bus.state)}  ${bus.url ?? ''}${managed}${waiting}`],
     ...(bus.lastError && bus.state !== 'online' ? ([['', flat(bus.lastError)]] as [string, string][]) : []),
+    ...(http ? ([['http', `${paintState(output, http.state)}  ${httpCell(http)}${hosts}`]] as [string, string][]) : []),
     ['store', `${paintState(output, store.state)}  ${flat(store.message ?? '')}`],
     ...plugins.map(({ name, state, error }): [string, string] => [
       'plugin',
@@ -100,7 +102,10 @@ function summary(output: Output, { daemon, bus, store, plugins }: Status): strin
   return rows.map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`).join('\n');
 }
 
-const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open']);
+const httpCell = ({ url, error }: NonNullable<Status['http']>): string =>
+  url ? `${url}/mcp  (all servers; ${url}/mcp/<server> for one)` : flat(error ?? '');
+
+const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open', 'listening']);
 const BAD = new Set(['failed', 'offline', 'closed', 'broken', 'full', 'locked']);
 const styleOf = (state: string): Style => (GOOD.has(state) ? 'green' : BAD.has(state) ? 'red' : 'yellow');
 const paintState = (output: Output, state: string): string => output.paint(styleOf(state), state);

@@ -2,20 +2,24 @@
 // Whoever comes second on a state directory is told who runs, and starts nothing.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isHttpFlag } from '../config/http.ts';
 import { TroupeError } from '../failures.ts';
 import { type Status, statusOf, untilGone } from './daemon-status.ts';
 import { alreadyRunning, detach, type UpOptions } from './detach.ts';
+import { usage } from './output.ts';
 import { type Cli, INTERRUPTED } from './verb.ts';
 
 const DRAIN_MS = 60_000;
 const ANSWER_MS = 10_000;
 
 export async function up(cli: Cli, options: UpOptions): Promise<number> {
+  if (options.http !== undefined && !isHttpFlag(options.http))
+    throw usage(`--http wants HOST:PORT, a port, or off, not '${options.http}'`);
   const running = await settled(cli);
   if (running) return alreadyRunning(cli.output, running);
   if (options.detach) return detach(cli, options);
   try {
-    return await foreground(cli);
+    return await foreground(cli, options);
   } catch (error) {
     // Two `up` at the same moment: the other one was faster.
     if (error instanceof TroupeError && error.code === 'busy') return lostTheRace(cli, error);
@@ -23,7 +27,7 @@ export async function up(cli: Cli, options: UpOptions): Promise<number> {
   }
 }
 
-async function foreground({ output, env, paths }: Cli): Promise<number> {
+async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Promise<number> {
   const signals = stopSignals();
   // The terminal may go before the daemon does; it drains all the same.
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => {});
@@ -31,7 +35,7 @@ async function foreground({ output, env, paths }: Cli): Promise<number> {
   process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
-  const daemon = await runDaemon({ paths, env, announce });
+  const daemon = await runDaemon({ paths, env, announce, ...(http !== undefined && { http }) });
   signals.pass(() => daemon.stop());
   daemon.ready.then(
     () => output.json && output.print(JSON.stringify({ started: true, daemon: { pid: process.pid } })),

@@ -12,6 +12,7 @@ import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
+import type { Pipe, PipeDoor } from './pipe.ts';
 
 /** Methods beside `call`: parameters in, a JSON value or the JSON itself out. A throw becomes the error's sentence. */
 export type Handlers = { readonly [method: string]: (params: Record<string, unknown>) => unknown };
@@ -23,10 +24,16 @@ export type Calls = {
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const OWNER = '_';
 
-export function openControl(path: string, calls: Calls, handlers: Handlers): Promise<{ close(): Promise<void> }> {
+/** `mcp` turns a connection into an MCP session of its own. */
+export function openControl(
+  path: string,
+  calls: Calls,
+  handlers: Handlers,
+  mcp?: PipeDoor,
+): Promise<{ close(): Promise<void> }> {
   const connections = new Set<Connection>();
   const server = createServer((socket) => {
-    const connection = serve(socket, calls, handlers);
+    const connection = serve(socket, calls, handlers, mcp);
     connections.add(connection);
     socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
@@ -66,14 +73,15 @@ function listen(server: Server, path: string, connections: Set<Connection>): Pro
   });
 }
 
-function serve(socket: Socket, calls: Calls, handlers: Handlers): Connection {
+function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor | undefined): Connection {
   const inFlight = new Map<string, string>();
   let isFinishing = false;
+  let pipe: Pipe | undefined;
   const send = (frame: Buffer) => socket.writable && socket.write(frame);
   const fail = (id: string, failure: Failure) => send(errorFrame(id, errorObject(failure)));
   const lines = splitLines({
     maxBytes: MAX_FRAME_BYTES,
-    onLine: (line) => take(readFrame(line)),
+    onLine: (line) => (pipe ? pipe.take(line) : take(readFrame(line))),
     onTooLong: () => socket.destroy(),
   });
   socket.on('data', lines.push);
@@ -83,9 +91,20 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers): Connection {
 
   function take(frame: Frame): void {
     if (frame.kind === 'request' && frame.method === 'call') return begin(frame.id, frame.params ?? Buffer.from('{}'));
+    if (frame.kind === 'request' && frame.method === 'mcp' && mcp) return become(frame.id, mcp, frame.params);
     if (frame.kind === 'request') return void answer(frame.id, frame.method, frame.params);
     if (frame.kind === 'notification' && frame.method === 'cancel') return cancel(frame.params);
     if (frame.kind === 'malformed') fail(frame.id ?? 'null', failure('malformed', frame.why));
+  }
+
+  /** From the next line on, whatever comes is MCP. */
+  function become(id: string, open: PipeDoor, params: Buffer = Buffer.from('{}')): void {
+    try {
+      pipe = open(socket, params);
+      send(resultFrame(id, pipe.answer));
+    } catch (error) {
+      fail(id, failure(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
+    }
   }
 
   async function answer(id: string, method: string, params: Buffer | undefined): Promise<void> {
@@ -133,6 +152,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers): Connection {
   }
 
   function finish(): void {
+    if (pipe) return pipe.finish();
     isFinishing = true;
     if (inFlight.size === 0) socket.end();
   }

@@ -13,27 +13,33 @@ import { sentence, TroupeError } from '../failures.ts';
 import type { PartsOptions, The } from '../parts.ts';
 import type { Member } from '../servers/member.ts';
 import { readConfig } from '../settings.ts';
-import { statusOf } from '../status.ts';
+import { environmentOf, statusOf } from '../status.ts';
 import { VERSION } from '../version.ts';
 import { openControl } from './control.ts';
+import { openHostDoors } from './hosts.ts';
 import { controlMethods } from './methods.ts';
 import { type NatsDoor, natsDoor } from './nats.ts';
+import { pipeDoor } from './pipe.ts';
+import { type RpcDoor, rpcDoor } from './rpc.ts';
 
 export type DoorsOptions = PartsOptions & {
   readonly the: The;
   readonly name: string;
   readonly startedAt: number;
   readonly subjects: Subjects;
+  /** The configuration in force; a reload puts the next one here. */
+  readonly current: { config: Config };
 };
 
 const SETTLE_MS = 15_000;
 
 export async function openDoors(options: DoorsOptions) {
-  const { the, paths, env, log, say, name, subjects } = options;
+  const { the, paths, env, log, say, name, subjects, current } = options;
   const { logger } = log;
-  const [cast, catalog, events] = [the('cast'), the('catalog'), the('events')];
-  let config: Config = options.config;
+  const [cast, catalog, events, hosting] = [the('cast'), the('catalog'), the('events'), the('hosting')];
+  const { sessions } = hosting;
   let door: NatsDoor | undefined;
+  let rpc: RpcDoor | undefined;
   let refused: string | undefined;
 
   function openNats(nc: NatsConnection): void {
@@ -45,25 +51,33 @@ export async function openDoors(options: DoorsOptions) {
       },
       onTrouble: (error) => logger.warn(sentence(error)),
     });
-    for (const server of config.servers) door.openServer(server.name);
+    void rpc?.close();
+    rpc = rpcDoor({ nc, subjects, daemon: name, sessions, onTrouble: (error) => logger.warn(sentence(error)) });
+    for (const server of current.config.servers) door.openServer(server.name);
+    for (const scope of scopesOf(current.config)) rpc.openScope(scope);
   }
 
   /** Applies only what differs: a server that is not touched keeps its process and its calls. */
   async function reload(): Promise<Difference> {
+    const { config } = current;
     if (config.path !== undefined && !existsSync(config.path))
       throw new TroupeError('invalid', `${config.path} is gone; what runs goes on running`);
     const { config: next, warnings } = readConfig(paths, env);
     if (!isDeepStrictEqual(rootOf(config), rootOf(next)))
       logger.warn(
-        'the root x-troupe has changed (nats, plugins, requests or logLevel); it takes effect at the next start',
+        'the root x-troupe has changed (nats, http, plugins, requests or logLevel); it takes effect at the next start',
       );
     for (const { message } of warnings) logger.warn(message);
     const change = difference(config, next);
-    config = next;
+    current.config = next;
     refused = undefined;
     cast.apply(change);
+    hosting.reconfigured();
+    const [before, after] = [scopesOf(config), scopesOf(next)];
     for (const server of change.added) door?.openServer(server.name);
+    for (const scope of after) rpc?.openScope(scope);
     await Promise.all(change.removed.map((server) => door?.closeServer(server)));
+    await Promise.all(before.filter((scope) => !after.includes(scope)).map((scope) => rpc?.closeScope(scope)));
     const { added, removed, relaunched, retuned } = change;
     const counts = {
       added: added.length,
@@ -78,14 +92,26 @@ export async function openDoors(options: DoorsOptions) {
   const status = () =>
     statusOf({
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
+      ...{ http: hosts.status, sessions: sessions.count },
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
-        ...{ config: config.path, configError: refused ?? null, logFile: log.file },
+        ...{ instance: paths.instance ?? null },
+        ...{ config: current.config.path, configError: refused ?? null, logFile: log.file },
       },
     });
-  const environment = () => the('bus').environment();
-  const methods = controlMethods({ cast, catalog, status, environment, reload, stop: options.stop });
-  const control = await openControl(paths.socket, cast, methods);
+  const environment = () => environmentOf(the('bus'), hosts.status, hosts.token);
+  const methods = controlMethods({
+    cast,
+    oauth: the('oauth'),
+    catalog,
+    status,
+    environment,
+    reload,
+    stop: options.stop,
+  });
+  const onFault = (error: unknown) => logger.error(sentence(error));
+  const hosts = await openHostDoors(options, hosting);
+  const control = await openControl(paths.socket, cast, methods, pipeDoor(sessions, onFault));
   const watcher = watchConfig(paths.config, () => {
     reload().catch((error) => {
       refused = sentence(error);
@@ -96,19 +122,29 @@ export async function openDoors(options: DoorsOptions) {
     state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);
   void settled(() => cast.members(), isOpening).then((members) => {
     const tools = ({ server }: Member) => catalog.get(server, 'tools').entries.length;
-    say.started({ version: VERSION, bus: the('bus').status(), members, tools, config: config.path, logFile: log.file });
+    say.started({
+      version: VERSION,
+      ...{ bus: the('bus').status(), http: hosts.status, members, tools },
+      ...{ config: current.config.path, logFile: log.file },
+    });
   });
 
   return {
     openNats,
     async close(): Promise<void> {
-      await Promise.all([watcher.close(), control.close(), door?.close()]);
+      await Promise.all([watcher.close(), control.close(), door?.close(), rpc?.close(), hosts.close()]);
     },
   };
 }
 
+/** The endpoints beside that of all servers. */
+const scopesOf = ({ servers, profiles }: Config): string[] => [
+  ...servers.map(({ name }) => name),
+  ...Object.keys(profiles).map((profile) => `@${profile}`),
+];
+
 /** What is read once, at the start. */
-const rootOf = ({ nats, plugins, requests, logLevel }: Config) => [nats, plugins, requests, logLevel];
+const rootOf = ({ nats, plugins, requests, logLevel, http }: Config) => [nats, plugins, requests, logLevel, http];
 
 /** The first word to a person waits until every server has shown what becomes of it. */
 async function settled(members: () => Member[], isOpening: (member: Member) => boolean): Promise<Member[]> {

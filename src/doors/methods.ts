@@ -7,11 +7,14 @@ import type { Difference } from '../config/difference.ts';
 import { TroupeError } from '../failures.ts';
 import type { Cast } from '../servers/cast.ts';
 import type { Member, ServerState } from '../servers/member.ts';
+import { loginMethods } from '../servers/oauth/methods.ts';
+import type { OAuth } from '../servers/oauth/oauth.ts';
 import { serverStatus } from '../status.ts';
 import type { Handlers } from './control.ts';
 
 export type MethodsWorld = {
   readonly cast: Cast;
+  readonly oauth: OAuth;
   readonly catalog: Catalog;
   readonly status: () => object;
   readonly environment: () => object;
@@ -20,12 +23,12 @@ export type MethodsWorld = {
 };
 
 const SETTLED: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
-  start: ['ready', 'failed'],
+  start: ['ready', 'failed', 'needs login'],
   stop: ['stopped'],
-  restart: ['ready', 'failed'],
+  restart: ['ready', 'failed', 'needs login'],
 };
 
-export function controlMethods({ cast, catalog, status, environment, reload, stop }: MethodsWorld): Handlers {
+export function controlMethods({ cast, oauth, catalog, status, environment, reload, stop }: MethodsWorld): Handlers {
   function known(name: unknown): Member {
     const member = cast.member(String(name));
     if (!member) throw new TroupeError('unknownServer', `there is no server ${String(name)}; troupe ps lists them`);
@@ -53,6 +56,7 @@ export function controlMethods({ cast, catalog, status, environment, reload, sto
       if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
       return listOf(server === undefined ? cast.members() : [known(server)], String(kind) as 'tools', catalog);
     },
+    ...loginMethods({ oauth, member: cast.member, restart: (name) => cast.tell(name, { type: 'restart' }) }),
     start: command('start'),
     stop: command('stop'),
     restart: command('restart'),

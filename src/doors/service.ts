@@ -40,7 +40,13 @@ export function serviceOf(name: string, { subjects, daemon, cast, catalog }: Wor
       const member = cast.member(name);
       const { entries, hash } = catalog.get(name, 'tools');
       return {
-        ...{ troupe: '1', daemon, server: name, transport: 'stdio', state: member?.state ?? 'stopped' },
+        ...{
+          troupe: '1',
+          daemon,
+          server: name,
+          transport: member?.config.transport ?? 'stdio',
+          state: member?.state ?? 'stopped',
+        },
         ...{ mcp_protocol: member?.facts?.era ?? '', tools: String(entries.length), tools_hash: hash.slice(0, 16) },
       };
     },

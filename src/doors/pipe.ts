@@ -1,0 +1,58 @@
+// A raw MCP session over the control socket: the daemon's end of `troupe connect` (docs/TRANSPORTS.md). A shim that ends
+// takes its session with it; a daemon that goes leaves it for the shim to come back to.
+
+import type { Socket } from 'node:net';
+import { TroupeError } from '../failures.ts';
+import { notificationFrame } from '../protocol/compose.ts';
+import { member, stringOf } from '../protocol/json.ts';
+import type { Sessions } from '../sessions/host.ts';
+import { serveConnection } from './connections.ts';
+import { outlet } from './outlet.ts';
+
+export type Pipe = {
+  /** The answer to the request that turned the connection into this. */
+  readonly answer: Buffer;
+  take(line: Buffer): void;
+  /** The daemon goes: what is in flight is answered, then the connection ends and the session stays. */
+  finish(): void;
+};
+export type PipeDoor = (socket: Socket, params: Buffer) => Pipe;
+
+/** Whoever may open the socket is the owner of the daemon. */
+const OWNER = '_';
+
+export const pipeDoor =
+  (sessions: Sessions, onFault: (error: unknown) => void): PipeDoor =>
+  (socket, params) => {
+    const text = (key: string): string => stringOf(member(params, key) ?? Buffer.alloc(0)) ?? '';
+    const [scope, wanted] = [text('scope'), text('session')];
+    if (!sessions.hasScope(scope)) throw new TroupeError('unknownServer', unknown(scope));
+    const out = outlet({
+      ...{ socket, reader: socket, onFlood: () => socket.destroy() },
+      write: (frames) => socket.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)),
+    });
+    const found = wanted === '' ? undefined : sessions.find(wanted, OWNER);
+    const resumed = found?.door === 'stdio' && found.scope === scope ? found : undefined;
+    const connection = serveConnection({
+      ...{ sessions, principal: OWNER, door: 'stdio', scope, resumed, send: out.send, onFault },
+      onOpen: ({ id }) => out.send(notificationFrame('troupe/session', Buffer.from(JSON.stringify({ session: id })))),
+    });
+    // Only the other end can have said these: the host is gone, and its session with it.
+    for (const event of ['end', 'error'] as const) socket.once(event, () => connection.close('ended'));
+    socket.once('close', () => connection.close('kept'));
+    return {
+      answer: Buffer.from(JSON.stringify({ resumed: resumed !== undefined, pid: process.pid })),
+      take: connection.take,
+      finish: () =>
+        void connection.drain().then(() => {
+          connection.close('kept');
+          out.flush();
+          socket.end();
+        }),
+    };
+  };
+
+const unknown = (scope: string): string =>
+  scope.startsWith('@')
+    ? `there is no profile ${scope}; the configuration names them under x-troupe.profiles`
+    : `there is no server ${scope}; troupe ps lists them`;
