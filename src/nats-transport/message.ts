@@ -1,0 +1,34 @@
+// JSON-RPC messages as the SDK has them: objects, of whose members only the transport's few are named here.
+
+import { errorObject } from '../failures.ts';
+
+export type Message = { readonly jsonrpc: '2.0' };
+export type Fields = {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: { readonly requestId?: unknown };
+};
+
+/** What the daemon had seen of us, how many messages it has sent, and which requests it works on, their ids as raw JSON. */
+export type Status = { readonly seen: number; readonly sent: number; readonly inFlight: ReadonlySet<string> };
+
+/** An object with `jsonrpc` is a message of MCP, one without is the daemon's own. */
+export function readMessage(frame: Buffer): Message | Status | undefined {
+  try {
+    const value = JSON.parse(frame.toString());
+    if (typeof value?.jsonrpc === 'string') return value;
+    const { seen, sent, inFlight } = value;
+    if (!Number.isSafeInteger(seen) || !Number.isSafeInteger(sent) || !Array.isArray(inFlight)) return undefined;
+    return { seen, sent, inFlight: new Set(inFlight.map((id) => JSON.stringify(id))) };
+  } catch {
+    return undefined; // the caller says so
+  }
+}
+
+/** `id` is raw JSON. */
+export function unknownOutcome(id: string): Message {
+  const message =
+    'the connection to the daemon was lost under this request, and nobody knows whether it was carried out';
+  const error: unknown = JSON.parse(errorObject({ code: 'lost', delivery: 'outcome unknown', message }).toString());
+  return { jsonrpc: '2.0', id: JSON.parse(id), error } as Message;
+}

@@ -1,0 +1,205 @@
+import { Client as ClientV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import type { NatsConnection } from 'nats';
+import { describe, expect, test } from 'vitest';
+import { NatsClientTransport } from '../../src/nats-transport.ts';
+import { eventually } from '../support/eventually.ts';
+import { openDoor } from '../support/rpc.ts';
+import { bus, joined } from '../support/rpc-client.ts';
+
+const info = { name: 'test', version: '1' };
+async function until(nc: NatsConnection, wanted: string): Promise<void> {
+  for await (const { type } of nc.status()) if (type === wanted) return;
+}
+
+const unknown = { error: { code: -32011, data: { troupe: { code: 'lost', delivery: 'outcome unknown' } } } };
+
+describe.each([
+  ['v1', () => new ClientV1(info)],
+  ['v2', () => new ClientV2(info)],
+  ['v2, probing for the newest era', () => new ClientV2(info, { versionNegotiation: { mode: 'auto' } })],
+])('the client of SDK %s', (_, make) => {
+  test('opens a session, uses it and ends it', async () => {
+    await using it = await bus();
+    const transport = new NatsClientTransport(it.nc, { server: 'echo', principal: 'alice' });
+    const client = make();
+    await client.connect(transport);
+    expect(client.getServerVersion()).toMatchObject({ name: 'by-hand' });
+    expect(transport.sessionId).toBe(it.only().id);
+    expect(it.only().principal).toBe('alice');
+    await client.ping();
+    await client.close();
+    await eventually(() => expect(it.all.size).toBe(0));
+    expect(it.nc.isClosed()).toBe(false);
+  });
+
+  test('hears at once that nobody serves such a server', async () => {
+    await using it = await bus();
+    const startedAt = performance.now();
+    const connecting = make().connect(new NatsClientTransport(it.nc, { server: 'nowhere' }));
+    await expect(connecting).rejects.toThrow('nobody serves troupe.rpc.nowhere');
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+});
+
+describe('when the daemon is gone and comes back', () => {
+  test('what was in flight has an unknown outcome, what was not delivered is sent once, the session is the same', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc);
+    const { id } = it.only();
+    await client.send({ id: 1, method: 'hold' });
+    await client.send({ method: 'notifications/one' });
+    await eventually(() => expect(it.only().methods).toEqual(['hold', 'notifications/one']));
+    await it.door.nc.close();
+    for (let n = 2; n < 20; n++) void client.send({ id: n, method: 'echo', params: { n } });
+    void client.send({ method: 'notifications/two' });
+    await it.nc.flush();
+    await openDoor(it.nats, it.sessions);
+    await eventually(() => expect(client.answers()).toHaveLength(19));
+    expect(client.answers()[0]).toMatchObject({ id: 1, ...unknown });
+    expect(client.answers().slice(1)).toMatchObject(
+      Array.from({ length: 18 }, (_, n) => ({ id: n + 2, result: { n: n + 2 } })),
+    );
+    expect(it.only().methods.slice(2)).toEqual([...Array(18).fill('echo'), 'notifications/two']);
+    expect(client.transport.sessionId).toBe(id);
+    expect(client.closed()).toBe(0);
+  });
+
+  test('it is noticed by a heartbeat when the client has nothing to say, also where somebody listens to everything', async () => {
+    await using it = await bus({ leaseMs: 600 });
+    const spy = await it.nats.connect();
+    spy.subscribe('>', { callback: () => {} }); // with it the broker never says that nobody is there
+    await spy.flush();
+    const client = await joined(it.nc, { heartbeatMs: 100 });
+    await client.send({ id: 1, method: 'hold' });
+    await eventually(() => expect(it.only().held.size).toBe(1));
+    await it.door.nc.close();
+    await openDoor(it.nats, it.sessions, { leaseMs: 600 });
+    await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, ...unknown }]), 15_000);
+    await client.send({ id: 2, method: 'echo', params: {} });
+    await eventually(() => expect(client.answers()).toHaveLength(2));
+  });
+
+  test('a late answer to a request that was given up, or cancelled, is nobody’s', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc);
+    await client.send({ id: 1, method: 'hold' });
+    await client.send({ method: 'notifications/cancelled', params: { requestId: 1 } });
+    await eventually(() => expect(it.only().methods).toHaveLength(2));
+    it.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}\n'));
+    await client.send({ id: 2, method: 'echo' });
+    await eventually(() => expect(client.answers()).toMatchObject([{ id: 2 }]));
+  });
+
+  test('a daemon that stops is heard until another takes over: it answers what it still works on', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc, { heartbeatMs: 50 });
+    await client.send({ id: 1, method: 'hold' });
+    await eventually(() => expect(it.only().held.size).toBe(1));
+    await it.door.close();
+    const waiting = client.send({ id: 2, method: 'echo', params: {} });
+    await it.nc.flush();
+    it.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'));
+    await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, result: { n: 1 } }]));
+    await openDoor(it.nats, it.sessions);
+    await waiting;
+    await eventually(() => expect(client.answers()).toMatchObject([{ id: 1 }, { id: 2, result: {} }]));
+  });
+
+  test('what the daemon that was left still says is not heard', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc);
+    await client.send({ id: 1, method: 'hold' });
+    await eventually(() => expect(it.only().held.size).toBe(1));
+    await it.door.close();
+    const next = await openDoor(it.nats, it.sessions);
+    await client.send({ id: 2, method: 'echo', params: {} });
+    await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, ...unknown }, { id: 2 }]));
+    it.only().held.get('1')?.tell(Buffer.from('{"jsonrpc":"2.0","method":"notifications/late"}\n'));
+    await it.door.nc.flush();
+    for (const send of it.only().attached) send(Buffer.from('{"jsonrpc":"2.0","method":"notifications/now"}\n'));
+    await next.nc.flush();
+    await eventually(() => expect(client.messages.at(-1)?.method).toBe('notifications/now'));
+    expect(client.messages.map(({ method }) => method)).not.toContain('notifications/late');
+  });
+
+  test('the client closes when its session has ended meanwhile', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc);
+    await it.door.close();
+    it.all.clear();
+    await openDoor(it.nats, it.sessions);
+    const sending = client.send({ id: 1, method: 'echo' });
+    await eventually(() => expect(client.closed()).toBe(1));
+    await sending;
+    expect(client.errors).toEqual(['the session is over; connect again']);
+    await expect(client.send({ id: 2, method: 'echo' })).rejects.toThrow('connect again');
+  });
+
+  test('the client closes when nobody takes the session over', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc, { patienceMs: 300 });
+    await it.door.close();
+    await client.send({ id: 1, method: 'echo' });
+    await eventually(() => expect(client.closed()).toBe(1));
+    expect(client.errors).toEqual(['nobody took the session over within 300 ms']);
+  });
+});
+
+describe('when the broker is gone and comes back', () => {
+  test('requests go on that the daemon still works on, those that were lost end, and losses are told', async () => {
+    await using it = await bus();
+    const client = await joined(it.nc);
+    await client.send({ id: 1, method: 'hold' });
+    await client.send({ id: 2, method: 'hold' });
+    await eventually(() => expect(it.only().held.size).toBe(2));
+    const [one, two] = [it.only().held.get('1'), it.only().held.get('2')];
+    const disconnected = until(it.nc, 'disconnect');
+    await it.nats.kill();
+    await disconnected;
+    two?.answer(Buffer.from('{"jsonrpc":"2.0","id":2,"result":{}}\n')); // into the void
+    const waiting = client.send({ id: 3, method: 'echo', params: {} });
+    await it.nats.restart();
+    await waiting;
+    await eventually(
+      () =>
+        expect(
+          client
+            .answers()
+            .map(({ id }) => id)
+            .sort(),
+        ).toEqual([2, 3]),
+      20_000,
+    );
+    expect(client.answers().find(({ id }) => id === 2)).toMatchObject(unknown);
+    expect(client.answers().find(({ id }) => id === 3)).toMatchObject({ result: {} });
+    // Whichever of the two comes first to the new broker: a loss is counted, or the session was interrupted.
+    expect(client.errors.join()).toMatch(/1 messages of the session were lost|notifications .* may be lost/);
+    one?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}\n'));
+    await eventually(() => expect(client.answers()).toHaveLength(3));
+    expect(client.answers().at(-1)).toMatchObject({ id: 1, result: {} });
+    expect(client.closed()).toBe(0);
+  });
+});
+
+test('a transport ends with its connection', async () => {
+  await using it = await bus();
+  const client = await joined(it.nc);
+  await it.nc.close();
+  await eventually(() => expect(client.closed()).toBe(1));
+  await client.transport.close();
+  expect(client.closed()).toBe(1);
+});
+
+test('clients that came and went leave nothing behind, with or without a goodbye', async () => {
+  await using it = await bus({ leaseMs: 200 });
+  const rude = await it.nats.connect();
+  for (let n = 0; n < 50; n++) {
+    await joined(rude);
+    await (await joined(it.nc)).transport.close();
+  }
+  expect(it.all.size).toBeGreaterThan(49);
+  await rude.close();
+  await eventually(() => expect(it.door.count()).toBe(0));
+  for (const session of it.all.values()) expect(session).toMatchObject({ holders: 0, attached: { size: 0 } });
+});
