@@ -16,6 +16,8 @@ export type Started = {
     readonly managed: boolean;
     readonly lastError?: string;
   };
+  /** Where hosts come in; none when the HTTP door is off. */
+  readonly http?: { readonly url: string | null; readonly error?: string };
   readonly members: readonly Member[];
   readonly tools: (member: Member) => number;
   readonly config: string | undefined;
@@ -38,7 +40,7 @@ export function announcer(say: (line: string) => void): Announcer {
   };
 }
 
-function banner({ version, bus, members, tools, config, logFile }: Started): string[] {
+function banner({ version, bus, http, members, tools, config, logFile }: Started): string[] {
   const first = members.find((member) => member.state === 'ready') ?? members[0];
   const isDemo = first?.name === 'everything';
   const call = isDemo ? 'everything echo message=hi' : `${first?.name ?? '<server>'} <tool> key=value`;
@@ -48,12 +50,14 @@ function banner({ version, bus, members, tools, config, logFile }: Started): str
   return [
     `troupe ${version} is running, pid ${process.pid}`,
     `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,
+    ...(http ? [`  http     ${http.url === null ? (http.error ?? 'off') : `${http.url}/mcp`}`] : []),
     ...members.map((member, index) => `  ${index === 0 ? 'servers' : '       '}  ${line(member, tools(member))}`),
     `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
     `  log      ${logFile}`,
     `  call     npx troupe call ${call}`,
     '           eval "$(npx troupe env)"',
     `           nats req ${subject}`,
+    '  hosts    npx troupe install claude-code (or claude-desktop, cursor, vscode, codex)',
     '  look     npx troupe status, npx troupe tools, npx troupe logs -f',
     'Ctrl-C stops all of it.',
   ];

@@ -9,20 +9,20 @@ import { type Bus, createBus } from './bus/bus.ts';
 import { createEvents, type Events } from './bus/events.ts';
 import { outbox } from './bus/outbox.ts';
 import { subjects } from './bus/subjects.ts';
-import { createRecorder } from './calls/record.ts';
-import { type Catalog, createCatalog } from './catalog/catalog.ts';
-import { mendName } from './config/names.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import { daemonName } from './config/names.ts';
 import type { Paths } from './config/paths.ts';
 import type { Config } from './config/schema.ts';
 import { openDoors } from './doors/doors.ts';
 import { sentence } from './failures.ts';
-import { markerOf } from './leftovers.ts';
+import { markerOf, sweepLeftovers } from './leftovers.ts';
 import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
-import { type Cast, createCast } from './servers/cast.ts';
-import { createLists } from './servers/lists.ts';
-import { endMarked, sweep } from './servers/sweep.ts';
-import { createUpkeep } from './servers/upkeep.ts';
+import type { Cast } from './servers/cast.ts';
+import type { OAuth } from './servers/oauth/oauth.ts';
+import { endMarked } from './servers/sweep.ts';
+import { createServing } from './serving.ts';
+import type { Hosting } from './sessions/hosting.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { Log } from './telemetry/log.ts';
 
@@ -32,6 +32,8 @@ export type PartsOptions = {
   readonly log: Log;
   readonly config: Config;
   readonly say: Announcer;
+  /** What `up --http` was given. */
+  readonly http?: string;
   readonly stop: () => void;
   readonly crash: (why: string) => void;
   readonly stateOf: () => string;
@@ -46,6 +48,8 @@ export type Built = {
   plugins: PluginHost;
   catalog: Catalog;
   cast: Cast;
+  oauth: OAuth;
+  hosting: Hosting;
   doors: Awaited<ReturnType<typeof openDoors>>;
   nc: NatsConnection;
 };
@@ -56,10 +60,11 @@ const HEARTBEAT_MS = 5_000;
 export function createParts(options: PartsOptions) {
   const { paths, env, log, config, say, crash } = options;
   const { logger } = log;
-  const name = mendName(hostname());
+  const name = daemonName(hostname(), paths.instance);
   const marker = markerOf(paths);
   const startedAt = Date.now();
   const subject = subjects(config.nats.subject);
+  const current = { config };
   const built: Partial<Built> = {};
   const the: The = (part) => {
     const found = built[part];
@@ -77,7 +82,7 @@ export function createParts(options: PartsOptions) {
       built.store.onHealth(({ state, message }) =>
         logger[state === 'ready' ? 'info' : 'error']({ store: state }, message),
       );
-      const swept = await sweep(built.store, marker);
+      const swept = await sweepLeftovers(built.store, paths);
       if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
     },
 
@@ -85,11 +90,13 @@ export function createParts(options: PartsOptions) {
     openBus(): void {
       built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
       built.bus = createBus({
-        ...{ name: `troupe ${name}`, env, directory: paths.broker, cache: paths.cache, nats: config.nats, logger },
+        ...{ name: `troupe ${name}`, env, directory: paths.broker, user: paths.lock, cache: paths.cache },
+        ...{ nats: config.nats, logger },
         onFetch: say.waiting,
         onConnection(nc) {
           built.nc = nc;
           the('events').online(nc);
+          built.hosting?.online(nc);
           built.doors?.openNats(nc);
         },
         onReconnect: (nc) => the('events').online(nc),
@@ -105,32 +112,23 @@ export function createParts(options: PartsOptions) {
     },
 
     openServers(): void {
-      const { store, events } = { store: the('store'), events: the('events') };
-      const catalog = createCatalog(store);
-      const lists = createLists(catalog, (member, kind) => {
-        events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
-      });
-      const upkeep = createUpkeep(lists, events);
-      const cast = createCast({
-        ...{ catalog, store, logger, env, daemon: marker, driver: config.requests, onCrash: crash },
-        record: createRecorder(store, name, log.mask),
-        onOpen: upkeep.opened,
-        onNotice: upkeep.said,
-        onRetuned: upkeep.retuned,
+      const { catalog, cast, oauth, hosting } = createServing({
+        ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
+        current: () => current.config,
         onState(member) {
-          events.state(member, { state: member.state, why: member.why, pid: member.pid });
           say.changed(member);
           for (const watcher of watchers) watcher(member.name);
         },
       });
-      Object.assign(built, { catalog, cast });
+      Object.assign(built, { catalog, cast, oauth, hosting });
       cast.start();
       for (const server of config.servers) cast.launch(server);
     },
 
     async openDoors(): Promise<void> {
       await the('bus').tried();
-      built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject });
+      built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject, current });
+      if (built.nc) the('hosting').online(built.nc);
       if (built.nc) built.doors.openNats(built.nc);
       const beat = () => {
         the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
@@ -146,6 +144,8 @@ export function createParts(options: PartsOptions) {
     },
 
     async closeServers(): Promise<void> {
+      await built.hosting?.close();
+      built.oauth?.close();
       built.cast?.stop();
       while (built.cast && !built.cast.isStopped) await wait(20);
       const runaways = await endMarked(marker);

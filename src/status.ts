@@ -8,15 +8,27 @@ import type { Member } from './servers/member.ts';
 import type { Store } from './store/store.ts';
 import { VERSION } from './version.ts';
 
+export type HttpStatus = {
+  readonly state: 'listening' | 'off' | 'failed';
+  /** Such as http://127.0.0.1:7411. */
+  readonly url: string | null;
+  readonly error?: string;
+};
+
 export type StatusWorld = {
   readonly bus: Bus;
   readonly store: Store;
   readonly cast: Cast;
   readonly catalog: Catalog;
   readonly plugins: readonly PluginStatus[];
+  readonly http: HttpStatus;
+  /** Sessions of hosts that are open, here and in the daemons beside us. */
+  readonly sessions: number;
   readonly daemon: {
     state: string;
     name: string;
+    /** Which of the daemons on the state directory; null is the usual one. */
+    instance: string | null;
     startedAt: number;
     stateDir: string;
     config: string | undefined;
@@ -26,7 +38,7 @@ export type StatusWorld = {
   };
 };
 
-export function statusOf({ bus, store, cast, catalog, plugins, daemon }: StatusWorld) {
+export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, daemon }: StatusWorld) {
   return {
     daemon: {
       ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
@@ -34,9 +46,23 @@ export function statusOf({ bus, store, cast, catalog, plugins, daemon }: StatusW
     },
     bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
     store: { ...store.health, dropped: store.dropped },
-    plugins,
+    ...{ http, sessions, plugins },
     servers: cast.members().map((member) => serverStatus(member, catalog)),
   };
+}
+
+export type DoorsEnvironment = { NATS_URL?: string; TROUPE_HTTP?: string; TROUPE_TOKEN?: string };
+
+/** What `troupe env` shows to this machine's owner: every address that can be had now, with what it takes to come in. */
+export function environmentOf(bus: Pick<Bus, 'environment'>, http: HttpStatus, token?: string): DoorsEnvironment {
+  const { url } = http.state === 'listening' ? http : { url: null };
+  const door = url === null ? {} : { TROUPE_HTTP: url, ...(token !== undefined && { TROUPE_TOKEN: token }) };
+  try {
+    return { ...bus.environment(), ...door };
+  } catch (error) {
+    if (url === null) throw error;
+    return door; // hosts can do without the bus
+  }
 }
 
 export function serverStatus(member: Member, catalog: Catalog) {

@@ -1,0 +1,78 @@
+// The servers and the hosts' sessions put together: what a server says goes to its callers, to the sessions that it
+// concerns, and to the bus.
+
+import type { Events } from './bus/events.ts';
+import type { Subjects } from './bus/subjects.ts';
+import { createRecorder } from './calls/record.ts';
+import { createCatalog } from './catalog/catalog.ts';
+import type { Config } from './config/schema.ts';
+import { sentence } from './failures.ts';
+import { familyOf, markerOf } from './leftovers.ts';
+import type { PartsOptions } from './parts.ts';
+import { createCast } from './servers/cast.ts';
+import { createLists } from './servers/lists.ts';
+import type { Member } from './servers/member.ts';
+import { createOAuth } from './servers/oauth/oauth.ts';
+import { openSeal } from './servers/oauth/seal.ts';
+import { createUpkeep } from './servers/upkeep.ts';
+import { createHosting, type Hosting } from './sessions/hosting.ts';
+import { isHeld } from './store/lock.ts';
+import type { Store } from './store/store.ts';
+
+export type ServingOptions = PartsOptions & {
+  readonly name: string;
+  readonly store: Store;
+  readonly events: Events;
+  readonly subjects: Subjects;
+  readonly current: () => Config;
+  readonly onState: (member: Member) => void;
+};
+
+export function createServing(options: ServingOptions) {
+  const { paths, env, log, config, store, events, crash } = options;
+  const { logger } = log;
+  const catalog = createCatalog(store);
+  const lists = createLists(catalog, (member, kind) => {
+    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
+    hosting.changed();
+  });
+  const upkeep = createUpkeep({
+    lists,
+    news: {
+      log(member, level, params, audience) {
+        events.log(member, level, params);
+        hosting.news.log(member, level, params, audience);
+      },
+      updated(member, uri, params) {
+        events.updated(member, uri, params);
+        hosting.news.updated(member, uri, params);
+      },
+    },
+    levelsFor: (member) => hosting.news.levelsFor(member),
+  });
+  const cast = createCast({
+    ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
+    record: createRecorder(store, options.name, log.mask),
+    authorizerOf: (member) => oauth.authorizerOf(member),
+    onOpen: upkeep.opened,
+    onNotice: upkeep.said,
+    onRetuned: upkeep.retuned,
+    onState(member) {
+      events.state(member, { state: member.state, why: member.why, pid: member.pid });
+      hosting.changed();
+      options.onState(member);
+    },
+  });
+  const oauth = createOAuth({
+    ...{ store, directory: paths.state, members: cast.members },
+    onLogin: (server) => cast.tell(server, { type: 'login.done' }),
+  });
+  const hosting: Hosting = createHosting({
+    ...{ config: options.current, cast, catalog, store, seal: openSeal(paths.state), daemon: paths.lock },
+    isAlive: (daemon) => isHeld(paths.state, daemon),
+    subject: options.subjects.peers(familyOf(paths.state)),
+    setLevels: upkeep.relevel,
+    onTrouble: (error) => logger.warn(sentence(error)),
+  });
+  return { catalog, cast, oauth, hosting };
+}
