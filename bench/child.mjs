@@ -1,8 +1,12 @@
 // The cheap MCP server behind every measurement: a line splitter, JSON.parse and one write per chunk read.
-// `echo` gives its arguments' message back, `big {bytes}` a long text, `sleep {ms}` answers later. TOOLS pads the list.
+// `echo` gives its arguments' message back, `big {bytes}` a long text, `sleep {ms}` answers later, `mark {key}` writes the
+// key to the file MARKS before it answers, so that runs can be counted. TOOLS pads the list.
+
+import { openSync, writeSync } from 'node:fs';
 
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
-const names = ['echo', 'big', 'sleep'];
+const names = ['echo', 'big', 'sleep', 'mark'];
+const marks = process.env.MARKS ? openSync(process.env.MARKS, 'a') : undefined;
 for (let number = names.length; number < Number(process.env.TOOLS ?? 1); number += 1) names.push(`tool-${number}`);
 
 const methods = {
@@ -18,9 +22,16 @@ const methods = {
   'tools/call': ({ name, arguments: args }, id) => {
     if (name === 'big') process.stdout.write(bigAnswer(id, args.bytes));
     else if (name === 'sleep') setTimeout(() => process.stdout.write(answerTo(id, text('slept'))), args.ms);
+    else if (name === 'mark') mark(id, args.key);
     else return text(args.message ?? '');
   },
 };
+
+/** On the disk before anything else: a run counts also when the process is killed before its answer. */
+function mark(id, key) {
+  writeSync(marks, `${key}\n`);
+  setTimeout(() => process.stdout.write(answerTo(id, text(key))), 5);
+}
 
 const answerTo = (id, result) => `${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`;
 

@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
 const MAIN = here('../dist/src/main.js');
-const CHILD = here('child.mjs');
+export const CHILD = here('child.mjs');
 const POLL_MS = 10;
 const READY_MS = 60_000;
 const running = new Set();
@@ -23,7 +23,7 @@ export async function endAll() {
 }
 
 /** Ends once, whoever asks first. */
-function ending(end) {
+export function ending(end) {
   const once = async () => {
     if (running.delete(once)) await end();
   };
@@ -31,7 +31,7 @@ function ending(end) {
   return once;
 }
 
-async function forked(file, env) {
+export async function forked(file, env) {
   const child = fork(here(file), { env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const end = ending(async () => {
     const gone = once(child, 'exit');
@@ -44,8 +44,18 @@ async function forked(file, env) {
   return { child, end, first };
 }
 
-export async function startLoader(url) {
-  const { child, end } = await forked('loader.mjs', { NATS_URL: url });
+export const startLoader = (url) => loading('loader.mjs', { NATS_URL: url });
+
+/** `url`: http://…/mcp or ws://…; opens its sessions at once. */
+export async function startDoorLoader(url) {
+  const loader = await loading('door-loader.mjs', { DOOR_URL: url });
+  const { failure } = await loader.ask({ job: 'open' });
+  if (failure) throw new Error(`${url}: ${failure}`);
+  return loader;
+}
+
+async function loading(file, env) {
+  const { child, end } = await forked(file, env);
   const ask = async (job) => {
     const answer = once(child, 'message');
     child.send(job);
@@ -59,23 +69,31 @@ export async function startBridge(url) {
   return { pid: child.pid, childPid: first.childPid, end };
 }
 
-/** `servers`: how many; all of them the cheap child. Resolves as soon as `up --detach` returns. */
-export async function startTroupe({ servers, tools = 1, settings = {} }) {
+/**
+ * `servers`: how many; all of them the cheap child, `env` for it. `http` are the door's settings, `node` the daemon's own
+ * options. Resolves as soon as `up --detach` returns.
+ */
+export async function startTroupe({ servers, tools = 1, settings = {}, env: childEnv = {}, http = {}, node = '' }) {
   const { connectControl } = await import('../dist/src/cli/control.js');
   const state = mkdtempSync(join(tmpdir(), 'troupe-bench-'));
   const config = join(state, 'troupe.json');
-  const definition = { command: process.execPath, args: [CHILD], env: { TOOLS: `${tools}` }, 'x-troupe': settings };
+  const definition = {
+    command: process.execPath,
+    args: [CHILD],
+    env: { TOOLS: `${tools}`, ...childEnv },
+    'x-troupe': settings,
+  };
   const mcpServers = Object.fromEntries(Array.from({ length: servers }, (_, number) => [`s${number}`, definition]));
-  writeFileSync(config, JSON.stringify({ mcpServers }));
+  writeFileSync(config, JSON.stringify({ mcpServers, 'x-troupe': { http } }));
   const { NATS_URL: _theirs, NATS_CONTEXT: _too, ...inherited } = process.env; // troupe brings its own bus
-  const env = { ...inherited, TROUPE_STATE: state, TROUPE_CONFIG: config };
+  const env = { ...inherited, TROUPE_STATE: state, TROUPE_CONFIG: config, NODE_OPTIONS: node };
   const troupe = (...words) => run(process.execPath, [MAIN, ...words], { env, cwd: state });
   const end = ending(async () => {
     await troupe('down').catch((error) => process.stderr.write(`${error.stderr ?? error}\n`));
     rmSync(state, { recursive: true, force: true });
   });
   const startedAt = performance.now();
-  await troupe('up', '--detach');
+  await troupe('up', '--detach', '--http', '127.0.0.1:0');
   const control = await connectControl(join(state, 'control.sock'));
   const status = () => control.ask('status');
   const untilReady = async () => {
@@ -88,12 +106,13 @@ export async function startTroupe({ servers, tools = 1, settings = {} }) {
       await wait(POLL_MS);
     }
   };
-  const url = async () => JSON.parse((await troupe('env', '--json')).stdout).NATS_URL;
+  const doors = async () => JSON.parse((await troupe('env', '--json')).stdout);
+  const url = async () => (await doors()).NATS_URL;
   const stop = async () => {
     control.close();
     await end();
   };
-  return { url, status, untilReady, startedAt, end: stop };
+  return { url, doors, status, untilReady, startedAt, end: stop };
 }
 
 /** How long the children alone need: started together, each asked to initialize and to list its tools. */

@@ -1,13 +1,18 @@
-// `npm run bench` measures everything and writes bench/README.md; `npm run bench -- calls idle` only shows those.
+// `npm run bench` measures everything and writes bench/README.md; `npm run bench -- calls idle` only shows those, and
+// `doors` stands for all that has to do with hosts.
 // Linux only: CPU and memory are read from /proc. A timing is never a test: nothing here fails for being slow.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
+import { toolPath } from '../test/support/tools.mjs';
+import { doors } from './doors.mjs';
 import { endAll } from './processes.mjs';
-import { scenarios } from './scenarios.mjs';
+import * as core from './scenarios.mjs';
+import { isQuick } from './windows.mjs';
 
-const wanted = process.argv.slice(2);
+const scenarios = { ...core.scenarios, ...doors };
+const wanted = process.argv.slice(2).flatMap((name) => (name === 'doors' ? Object.keys(doors) : name));
 const unknown = wanted.filter((name) => !(name in scenarios));
 if (unknown.length > 0) {
   console.error(`no scenario ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}`);
@@ -21,8 +26,8 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(scenarios)) results.
 
 const report = [...results.map(section), '## Figures\n', figures(results)].join('\n');
 console.log(`\n${report}`);
-if (wanted.length === 0)
-  writeFileSync(new URL('README.md', import.meta.url), `${preamble()}\n${figuresFirst(results)}`);
+if (wanted.length === 0 && !isQuick)
+  writeFileSync(new URL('README.md', import.meta.url), `${await preamble()}\n${figuresFirst(results)}`);
 
 async function measure(name) {
   const from = performance.now();
@@ -64,7 +69,7 @@ function table(head, rows) {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-function preamble() {
+async function preamble() {
   const versionOf = (name) =>
     JSON.parse(readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
   const packages = ['nats', 'xstate', 'better-sqlite3', 'execa', 'pino'].map((name) => `${name} ${versionOf(name)}`);
@@ -80,7 +85,18 @@ the variants in rounds; the quietest 5 rounds of 7 count: medians for rates, lat
 for CPU per call (user and system time of the process, all its threads, from \`/proc\`). \`foreign\` is what everything else
 on the machine took, of one core: above 30 % the rates and ratios say little. All processes share the machine's cores, so
 a rate at c ≥ 64 is the whole machine's; CPU per call is the steadier number. Differences below 20 % are noise.
+
+The doors are measured in the same way, before the same child, beside a bare proxy (\`http-bridge.mjs\`: node:http, id, a
+child's stdin, answer) and beside ${await peer('supergateway')} and ${await peer('mcp-proxy')}, with their logs off. Their load comes from
+raw sockets that are kept open (\`door-loader.mjs\`): over HTTP one for each call outstanding, over WebSocket one for each
+session.
 `;
+}
+
+/** The name and version of a peer, as it is installed. */
+async function peer(name) {
+  const path = await toolPath(name).catch(() => '');
+  return `${name} ${/-(\d[\w.-]*)\/node_modules/.exec(path)?.[1] ?? '(not installed)'}`;
 }
 
 function commit() {

@@ -1,6 +1,7 @@
 // The scenarios. Each gives tables for the reader and figures: what was wanted, what was measured.
 
 import { setTimeout as wait } from 'node:timers/promises';
+import { cells, figure, round } from './figures.mjs';
 import { anonymousOf } from './proc.mjs';
 import { startBare, startBridge, startLoader, startTroupe } from './processes.mjs';
 import { compare, median } from './windows.mjs';
@@ -9,6 +10,7 @@ const MB = 1e6;
 const BODY = JSON.stringify({ message: 'x'.repeat(300 - '{"message":""}'.length) }); // 300 bytes
 const ECHO = { troupe: 'troupe.call.s0.echo', bridge: 'bridge.call.echo' };
 const BIG = { troupe: 'troupe.call.s0.big', bridge: 'bridge.call.big' };
+const row = (figures) => cells(figures, ['daemon', 'child', 'nats', 'loader']);
 const HEAD = ['calls/s', 'p50 ms', 'p99 ms', 'daemon µs', 'child µs', 'nats µs', 'loader µs', 'foreign'];
 
 export const scenarios = { calls, big, catalog, inflight, start, idle, restart };
@@ -21,7 +23,7 @@ async function calls() {
   for (const c of [1, 16, 64, 256]) {
     const { bridge, troupe, ratio } = await compare(variants, { c, body: BODY });
     at[c] = { bridge, troupe, ratio };
-    rows.push([c, 'bridge', ...cells(bridge), ''], [c, 'troupe', ...cells(troupe), round(ratio, 2)]);
+    rows.push([c, 'bridge', ...row(bridge), ''], [c, 'troupe', ...row(troupe), round(ratio, 2)]);
   }
   await end();
   const added = (at[1].troupe.p50 - at[1].bridge.p50) * 1000;
@@ -48,8 +50,8 @@ async function big() {
     title: 'Results of 1 MB, c=4',
     head: ['variant', ...HEAD],
     rows: [
-      ['bridge', ...cells(bridge)],
-      ['troupe', ...cells(troupe)],
+      ['bridge', ...row(bridge)],
+      ['troupe', ...row(troupe)],
     ],
     figures: [figure('throughput of 1 MB results, of the bridge', ratio, '≥', 0.8)],
   };
@@ -69,7 +71,7 @@ async function catalog() {
   for (const c of [1, 16]) {
     const { small, large } = await compare(variants, { c, body: BODY });
     ratios.push(large.p50 / small.p50);
-    rows.push([c, '1 × 1', ...cells(small), ''], [c, '100 × 50', ...cells(large), round(ratios.at(-1), 2)]);
+    rows.push([c, '1 × 1', ...row(small), ''], [c, '100 × 50', ...row(large), round(ratios.at(-1), 2)]);
   }
   for (const { loader } of variants) await loader.end();
   for (const troupe of Object.values(troupes)) await troupe.end();
@@ -201,24 +203,3 @@ async function pair(subjects) {
 }
 
 const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });
-
-const cells = ({ rate, p50, p99, cpu, foreign }) => [
-  Math.round(rate).toLocaleString('en'),
-  round(p50, 2),
-  round(p99, 2),
-  ...['daemon', 'child', 'nats', 'loader'].map((name) => round(cpu[name], 1)),
-  `${round(foreign * 100)} %`,
-];
-
-function figure(name, measured, relation, wanted, unit = '') {
-  const isMet = relation === '≥' ? measured >= wanted : measured <= wanted;
-  const digits = wanted < 10 ? 2 : 0;
-  return {
-    name,
-    measured: `${round(measured, digits)} ${unit}`.trim(),
-    wanted: `${relation} ${wanted} ${unit}`.trim(),
-    isMet,
-  };
-}
-
-const round = (value, digits = 0) => value.toFixed(digits);

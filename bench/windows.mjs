@@ -4,16 +4,21 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { busyMachine } from './proc.mjs';
 
-const MS = { warmMs: 150, ms: 500 };
+/** BENCH_QUICK=1 only shows that everything works: its figures mean nothing. */
+export const isQuick = process.env.BENCH_QUICK === '1';
+const MS = isQuick ? { warmMs: 50, ms: 150 } : { warmMs: 150, ms: 500 };
+const ROUNDS = isQuick ? { count: 2, keep: 2 } : { count: 7, keep: 5 };
+const WARM_MS = isQuick ? 200 : 2_000;
 const QUIET = 0.15; // of one core
 const QUIET_WITHIN_MS = 1_000;
 const LOOK_MS = 100;
 
 /**
  * Variants are `{ name, loader, subject, pids: { daemon, … } }`; gives the figures of each by name. `ratio` is the last
- * variant's rate over the first's, the median of the rounds' own ratios.
+ * variant's rate over the first's, `against(name, of)` the last one's over the named one's in rate, p50, p99: medians of the
+ * rounds' own ratios.
  */
-export async function compare(variants, { c, body, count = 7, keep = 5 }) {
+export async function compare(variants, { c, body, count = ROUNDS.count, keep = ROUNDS.keep }) {
   for (const variant of variants) await warm(variant, body);
   const rounds = [];
   for (let round = 0; round < count; round += 1) {
@@ -30,14 +35,17 @@ export async function compare(variants, { c, body, count = 7, keep = 5 }) {
       Object.keys(pids),
     ),
   ]);
-  const ratio = median(kept.map(({ windows }) => rate(windows.at(-1)) / rate(windows[0])));
-  return { ...Object.fromEntries(entries), ratio };
+  const against = (name, of = rate) => {
+    const other = variants.findIndex((each) => each.name === name);
+    return median(kept.map(({ windows }) => of(windows.at(-1)) / of(windows[other])).filter(Number.isFinite));
+  };
+  return { ...Object.fromEntries(entries), ratio: against(variants[0].name), against };
 }
 
 /** Nobody's code is compiled yet when it has just started; at c=1 that would take minutes. */
 async function warm(variant, body) {
   if (variant.isWarm) return;
-  await oneWindow(variant, { c: 32, body, ms: 2_000 });
+  await oneWindow(variant, { c: 32, body, ms: WARM_MS });
   variant.isWarm = true;
 }
 
@@ -63,8 +71,8 @@ function figures(windows, processes) {
   const perCall = (of) => sum(windows.map(of)) / ops;
   return {
     rate: median(windows.map(rate)),
-    p50: median(windows.map((each) => each.p50)),
-    p99: median(windows.map((each) => each.p99)),
+    p50: median(windows.map((each) => each.p50).filter(Number.isFinite)), // there is none where nothing was answered
+    p99: median(windows.map((each) => each.p99).filter(Number.isFinite)),
     foreign: median(windows.map((each) => each.foreign)),
     cpu: {
       ...Object.fromEntries(processes.map((name, index) => [name, perCall((each) => each.cpu[index])])),
