@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/nats.ts'],
+    globalSetup: ['test/support/nats.ts', 'test/support/tools.mjs', 'test/support/browser.ts'],
     setupFiles: ['test/support/seed.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

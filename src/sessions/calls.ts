@@ -41,7 +41,15 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     const token = progressToken(given);
     let asked: Asked | undefined; // hardly any call has questions
     const call: Call = {
-      ...{ requestId, server, method, name, params, principal, door, session, isCancellable: true },
+      requestId,
+      server,
+      method,
+      name,
+      params,
+      principal,
+      door,
+      session,
+      isCancellable: true,
       onAsk: (ask) => {
         asked ??= new Map();
         return questions.ask(line, asked, ask);

@@ -74,10 +74,11 @@ export type Streams = {
   /** The stream and place that an event id names, if they are this session's; undefined for any other text. */
   locate(session: string, eventId: string): Place | undefined;
   /**
-   * Hands over every event after that place, once and in order, then those that come; `onEnd` after the last one.
+   * Hands over every event after that place, once and in order, then those that come; `onEnd` after the last one. An
+   * `onEvent` that answers `false` has not taken the event, and hears no more.
    * A stream whose daemon died in the middle of it ends with an error that says so. Returns how to stop.
    */
-  follow(place: Place, onEvent: (event: StreamEvent) => void, onEnd: () => void): () => void;
+  follow(place: Place, onEvent: (event: StreamEvent) => unknown, onEnd: () => void): () => void;
 };
 
 /** The frame is one line, without a newline. The id is empty when the disk refused the event: nobody can come back to it. */

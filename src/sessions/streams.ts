@@ -28,7 +28,7 @@ export type LocalStreams = Streams & {
   close(): void;
 };
 
-type Reader = { after: number; isReading: boolean; onEvent: (event: StreamEvent) => void; onEnd: () => void };
+type Reader = { after: number; isReading: boolean; onEvent: (event: StreamEvent) => unknown; onEnd: () => void };
 
 /** How soon a reader sees what another daemon wrote. */
 const LOOK_MS = 100;
@@ -73,13 +73,18 @@ export function createStreams({ store, daemon, isAlive, maxStreams, onTrouble }:
       rows = store.all<EventRow>('eventsAfter', [stream, reader.after]);
       for (const { seq, frame, is_last } of rows) {
         if (!readers.get(stream)?.has(reader)) return;
+        if (reader.onEvent({ id: idOf(stream, seq), frame }) === false) return leave(stream, reader);
         reader.after = seq;
         if (standings.has(stream)) standings.set(stream, seq);
-        reader.onEvent({ id: idOf(stream, seq), frame });
         if (is_last) return finish(stream, reader);
       }
     } while (rows.length > 0);
     reader.isReading = false;
+  }
+
+  /** A reader that comes after the last event would otherwise wait for one more. */
+  function isOver(stream: string): boolean {
+    return store.get<StreamRow>('stream', [stream])?.is_over === 1;
   }
 
   function finish(stream: string, reader: Reader): void {
@@ -160,6 +165,7 @@ export function createStreams({ store, daemon, isAlive, maxStreams, onTrouble }:
       timer ??= setInterval(look, LOOK_MS).unref();
       abandoned(stream);
       read(stream, reader);
+      if (readers.get(stream)?.has(reader) && isOver(stream)) finish(stream, reader);
       return () => leave(stream, reader);
     },
     close() {

@@ -37,7 +37,7 @@ function named(view: View, kind: 'tools' | 'prompts', params: Buffer, path: read
       'unknownName',
       `there is no ${kind.slice(0, -1)} ${name.slice(0, 128)}; ${kind}/list shows them`,
     );
-  return { ...found, params: renamed(params, path, name, found.name) };
+  return { server: found.server, name: found.name, params: renamed(params, path, name, found.name) };
 }
 
 export function resource(view: View, params: Buffer, path: readonly string[] = ['uri']): Target {

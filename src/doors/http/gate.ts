@@ -26,6 +26,7 @@ export const NO_HEADERS: readonly string[] = [];
 /** Whoever is on this machine and shows no token. */
 const OWNER = '_';
 const EXPOSED = 'Mcp-Session-Id, WWW-Authenticate';
+const ELSEWHERE = new Set(['cross-site', 'same-site']);
 const LONGEST_SHOWN = 64;
 
 export function createGate({ host, port, settings }: GateOptions): Gate {
@@ -42,6 +43,9 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
     const isConfigured = origin !== undefined && origins.has(origin);
     if (origin !== undefined && !isConfigured && !own.has(origin))
       return forbidden(`pages of "${short(origin)}" may not come in`, 'http.origins');
+    // A page's plain GET, as of an image, names no origin; the browser still says that a page elsewhere made it.
+    if (origin === undefined && ELSEWHERE.has(String(req.headers['sec-fetch-site'])))
+      return forbidden('pages of other sites may not come in', 'http.origins');
     if (authorization === undefined && !isConfigured && mayBeNobody) return owner;
     const cors = isConfigured ? corsOf(origin) : NO_HEADERS;
     const principal = authorization === undefined ? undefined : principalOf(authorization);

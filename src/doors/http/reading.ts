@@ -24,7 +24,6 @@ export function readStream(house: House, { visit, session, place: start, primer 
   let place = start;
   let stop: (() => void) | undefined;
   let isFull = false;
-  let hasSkipped = false;
 
   const isOver = (): boolean => isGone(visit) || res.writableEnded;
   const begin = (): void => {
@@ -36,23 +35,21 @@ export function readStream(house: House, { visit, session, place: start, primer 
     stop = streams.follow(
       place,
       ({ id, frame }) => {
-        hasSkipped ||= isFull; // it is on the disk, and will be handed over again
-        if (isFull || isOver()) return;
+        if (isFull || isOver()) return false; // it is on the disk, and will be handed over again
         begin();
         writeEvent(visit, frame, id);
         place = (id !== '' && streams.locate(session.id, id)) || place;
-        if (res.writableLength <= MOST_UNREAD) return;
-        isFull = true;
-        stop?.();
+        isFull = res.writableLength > MOST_UNREAD;
+        return true;
       },
       () => {
-        if (hasSkipped || isOver()) return;
+        if (isOver()) return;
         // Nothing is left of it: 204 is what tells a reader of events not to come again.
         if (res.headersSent) res.end();
         else sendEmpty(visit, 204);
       },
     );
-    if (isFull || isOver()) stop();
+    if (isOver()) stop();
   };
   const retire = (): void => {
     stop?.();
@@ -69,7 +66,8 @@ export function readStream(house: House, { visit, session, place: start, primer 
   const leave = [session.hold(), house.readers.enter(reader)];
   res.on('drain', () => {
     if (!isFull || isOver()) return;
-    isFull = hasSkipped = false;
+    isFull = false;
+    stop?.();
     follow();
   });
   onGone(visit, () => {

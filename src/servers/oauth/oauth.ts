@@ -31,7 +31,7 @@ const MAX_LOGINS = 16;
 /** A login may be done in the moment before the server says that it needs one. */
 const SLACK_MS = 1_000;
 
-type Known = { readonly login: Login; readonly place: string };
+type Known = { readonly login: Login; readonly place: string; isOver: boolean };
 
 export function createOAuth({ store, directory, members, onLogin, loginMs = LOGIN_MS }: OAuthOptions) {
   const vault = createVault(store, directory);
@@ -68,13 +68,17 @@ export function createOAuth({ store, directory, members, onLogin, loginMs = LOGI
       const key = JSON.stringify(place);
       for (const known of logins.values())
         if (known.place === key) known.login.cancel(`another login at ${server.name} was begun`);
-      if (logins.size >= MAX_LOGINS)
+      if ([...logins.values()].filter(({ isOver }) => !isOver).length >= MAX_LOGINS)
         throw new TroupeError('busy', `${MAX_LOGINS} logins are under way; finish one of them, or try later`);
       const login = await beginLogin({ server, place, vault, timeoutMs: loginMs });
       if (!login) return undefined;
       const id = randomUUID();
-      logins.set(id, { login, place: key });
-      const forget = () => void setTimeout(() => logins.delete(id), 60_000).unref(); // who asks late is still told
+      const known: Known = { login, place: key, isOver: false };
+      logins.set(id, known);
+      const forget = () => {
+        known.isOver = true;
+        setTimeout(() => logins.delete(id), 60_000).unref(); // who asks late is still told
+      };
       void login.done.then(look, () => {}).finally(forget);
       return { id, url: login.url };
     },

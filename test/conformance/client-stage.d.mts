@@ -1,0 +1,3 @@
+export type ClientStage = { readonly address: string; close(): Promise<void> };
+
+export function startClientStage(): Promise<ClientStage>;
