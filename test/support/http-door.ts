@@ -72,7 +72,7 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
 }
 
 type Event = { readonly frame: Buffer; readonly isLast: boolean };
-type Follower = { stream: string; after: number; onEvent: (event: any) => void; onEnd: () => void };
+type Follower = { stream: string; after: number; onEvent: (event: any) => unknown; onEnd: () => void };
 
 function memoryStreams() {
   const events = new Map<string, Event[]>();
@@ -86,9 +86,10 @@ function memoryStreams() {
     if (follower.after > 0 && rows[follower.after - 1]?.isLast) return finish(follower); // nothing is left of it
     while (followers.has(follower) && follower.after < rows.length) {
       const { frame, isLast } = rows[follower.after] as Event;
-      follower.after += 1;
       disk.read += 1;
-      follower.onEvent({ id: `${follower.stream}.${follower.after}`, frame: frame.subarray(0, -1) });
+      const id = `${follower.stream}.${follower.after + 1}`;
+      if (follower.onEvent({ id, frame: frame.subarray(0, -1) }) === false) return void followers.delete(follower);
+      follower.after += 1;
       if (isLast && followers.has(follower)) return finish(follower);
     }
   }

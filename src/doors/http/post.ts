@@ -72,7 +72,7 @@ function take(house: House, visit: Visit, frame: Frame): void {
     house.headerDeclarations && paramMismatchOf(visit.req.headers, frame, house.headerDeclarations, session);
   if (param) return refuse(visit, 400, { rpc: HEADER_MISMATCH, message: param, id });
   if (isFull(house, visit, session, id)) return;
-  session.receive(frame, beginExchange(house, { visit, session, ids: [frame.id], isBatch: false }));
+  session.receive(frame, beginExchange(house, { visit, session, id: frame.id, owed: 1, isBatch: false }));
 }
 
 async function initialize(house: House, visit: Visit, { id, params = NO_PARAMS }: Request): Promise<void> {
@@ -97,8 +97,9 @@ function takeBatch(house: House, visit: Visit, session: HostSession, frames: rea
     return invalid(visit, 400, 'initialize must not be part of a batch; send it alone');
   const owed = frames.filter(({ kind }) => kind === 'request' || kind === 'malformed');
   if (owed.length > 0 && isFull(house, visit, session)) return;
-  const ids = owed.map((frame) => ('id' in frame && frame.id) || 'null');
-  const line = owed.length > 0 ? beginExchange(house, { visit, session, ids, isBatch: true }) : NO_LINE;
+  const [first] = owed;
+  const id = (first && 'id' in first && first.id) || 'null';
+  const line = first ? beginExchange(house, { visit, session, id, owed: owed.length, isBatch: true }) : NO_LINE;
   for (const frame of frames) {
     if (frame.kind === 'malformed') line.answer(errorFrame(frame.id ?? 'null', errorOf(frame.code, frame.why)));
     else session.receive(frame, frame.kind === 'request' ? line : NO_LINE);

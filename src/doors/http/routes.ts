@@ -13,11 +13,19 @@ export const ALLOWED = {
 } as const satisfies Record<Place, string>;
 
 const SCOPED: Record<string, Place | undefined> = { mcp: 'mcp', sse: 'sse', ws: 'ws' };
-const ALL_SERVERS: Route = { place: 'mcp', scope: '' };
 const LONGEST_PATH = 256;
 
+const MAX_KNOWN = 256;
+const known = new Map<string, Route>();
+
+/** The same few come again and again. */
 export function routeOf(url: string): Route | undefined {
-  if (url === '/mcp') return ALL_SERVERS;
+  const found = known.get(url) ?? read(url);
+  if (found && known.size < MAX_KNOWN) known.set(url, found);
+  return found;
+}
+
+function read(url: string): Route | undefined {
   const end = url.indexOf('?');
   const path = end < 0 ? url : url.slice(0, end);
   if (path.length > LONGEST_PATH) return undefined;

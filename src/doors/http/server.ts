@@ -9,6 +9,7 @@ import type { Sessions } from '../../sessions/host.ts';
 import { type Address, listen } from './address.ts';
 import { closeServer } from './close.ts';
 import { preflight } from './cors.ts';
+import { createPatience } from './exchange.ts';
 import { createGate, inUrl, isLoopback, isWildcard, NO_HEADERS } from './gate.ts';
 import { createLegacy } from './legacy.ts';
 import { end, get } from './listen.ts';
@@ -53,6 +54,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const timing = { ...TIMING, ...options.timing };
   const house: House = {
     ...{ sessions, settings, logger, timing, readers: createReaders(settings.maxStreams), owed: { count: 0 } },
+    patience: createPatience(),
     ...(headerDeclarations && { headerDeclarations }),
   };
   const legacy = createLegacy(house);

@@ -6,6 +6,7 @@ import type { HttpSettings } from '../../config/schema.ts';
 import { FAILURES, type FailureCode, sentence, TroupeError } from '../../failures.ts';
 import { errorFrame } from '../../protocol/compose.ts';
 import type { HostSession, Scope, Sessions } from '../../sessions/host.ts';
+import type { Patience } from './exchange.ts';
 import type { Readers } from './readers.ts';
 
 export type Visit = {
@@ -23,6 +24,8 @@ export type House = {
   readonly logger: Logger;
   readonly timing: Timing;
   readonly readers: Readers;
+  /** The exchanges that are not answered yet and may still be plain JSON. */
+  readonly patience: Patience;
   /** How many answers hosts wait for. */
   readonly owed: { count: number };
   readonly headerDeclarations?: HeaderDeclarations;
