@@ -1,11 +1,11 @@
-// A host's session: it exists once its row is on the disk, is open while somebody is there, detached while nobody is, and
-// closed when the host is done with it or has been away for too long. One that merely rests leaves the memory, not the disk.
+// A host's session in this daemon: it exists once its row is on the disk, is open while somebody is there and detached while
+// nobody is. One that rests leaves the memory, not the disk; it is closed when it has ended, here or elsewhere.
 
 import { assign, setup } from 'xstate';
 
 // ── Types ────────────────────────────────────────────────────────────────────
 
-/** `restMs`: how long a session that nobody uses stays in memory. `idleMs`: how long it exists at all. */
+/** How long a session that nobody uses stays in memory: `restMs`, or `idleMs` where something depends on it. */
 export type SessionSpec = { readonly restMs: number; readonly idleMs: number };
 export type SessionEvent =
   | { type: 'committed' }
@@ -45,7 +45,8 @@ export const sessionMachine = session.createMachine({
     },
     detached: {
       on: { came: 'open', ended: 'closed' },
-      after: { rest: { guard: 'mayRest', target: 'released' }, idle: 'closed' },
+      // Whether it is over is for its row to say: another daemon may be serving it.
+      after: { rest: { guard: 'mayRest', target: 'released' }, idle: 'released' },
     },
     released: { type: 'final' },
     closed: { type: 'final' },

@@ -81,3 +81,28 @@ export class TroupeError extends Error {
 }
 
 export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/**
+ * What a caller is told of something that was thrown. Our own errors are sentences for him; files, addresses and bugs are
+ * the owner's business: an outage of the database stands in the status, and `onFault` hears of everything else.
+ */
+export function failureOf(
+  error: unknown,
+  onFault: (error: unknown) => void = () => {},
+  delivery: Delivery = 'not sent',
+): Failure {
+  if (!(error instanceof TroupeError)) {
+    onFault(error);
+    return { code: 'internal', delivery, message: FAULT };
+  }
+  const { code, message } = error;
+  if (code !== 'unavailable' && code !== 'internal') return { code, delivery, message };
+  if (NAMES_A_FILE.test(message)) return { code, delivery, message: NO_DATABASE };
+  if (code === 'unavailable') return { code, delivery, message };
+  onFault(error);
+  return { code, delivery, message: FAULT };
+}
+
+const FAULT = 'troupe could not handle the request; its log says why';
+const NO_DATABASE = 'troupe cannot use its database now; its owner sees why in troupe status';
+const NAMES_A_FILE = /(^|[\s"'(])(\/|[A-Za-z]:\\)\S/;

@@ -9,30 +9,40 @@ import { sweep } from './servers/sweep.ts';
 import { acquireLock, locksIn } from './store/lock.ts';
 import { openStore, type Store } from './store/store.ts';
 
+const FAMILY_CHARACTERS = 16;
+
 /** Every life of a daemon marks its children alike, so that the next one finds them; daemons beside it mark them otherwise. */
 export const markerOf = ({ state, lock }: Pick<Paths, 'state' | 'lock'>): string =>
   familyOf(state) + lock.slice('daemon'.length);
 
 /** All daemons on a state directory. */
-export const familyOf = (state: string): string => createHash('sha256').update(state).digest('hex').slice(0, 16);
+export const familyOf = (state: string): string =>
+  createHash('sha256').update(state).digest('hex').slice(0, FAMILY_CHARACTERS);
+
+/**
+ * Whose mark that is, by the name of its lock alone: a directory that was moved, or is mounted elsewhere too, has marks of
+ * other families, but whoever holds the lock holds it under every name of the directory.
+ */
+const lockOf = (mark: string): string => `daemon${mark.slice(FAMILY_CHARACTERS)}`;
 
 /** Ends what this daemon's earlier lives and the daemons that are no more have left. The caller holds this daemon's lock. */
 export async function sweepLeftovers(store: Store, paths: Paths): Promise<string[]> {
   const { state, lock: own } = paths;
-  const mine = markerOf(paths);
-  // A mark of another family is that of a directory which was moved here: its daemon is no more.
-  const swept = await sweep(store, mine, (mark) => mark === mine || !mark.startsWith(familyOf(state)));
+  const swept = await sweepOf(own);
   for (const name of locksIn(state, 'daemon').filter((each) => each !== own)) {
     const lock = acquireLock(state, name); // held, so that it does not start while its past is cleared away
     if (!lock) continue;
     try {
-      const marker = markerOf({ state, lock: name });
-      swept.push(...(await sweep(store, marker, (mark) => mark === marker)));
+      swept.push(...(await sweepOf(name)));
     } finally {
       lock.release();
     }
   }
   return swept;
+
+  function sweepOf(lock: string): Promise<string[]> {
+    return sweep(store, markerOf({ state, lock }), (mark) => lockOf(mark) === lock);
+  }
 }
 
 /** Ends all of it and says what that was; nothing is touched while this daemon runs. */

@@ -1,4 +1,5 @@
-// A server's question on its way to the caller on whose behalf it is asked, and the answer on its way back. While it is
+// A server's question on its way to the caller on whose behalf it is asked, and the answer on its way back, be it after
+// the call has ended: a question that is never answered would count for ever against those the server may ask. While it is
 // open the call waits for as long as it may at all. When nobody can answer, the server is told so at once.
 
 import type { Answer } from '../calls/call.ts';
@@ -8,7 +9,7 @@ import type { Asked } from '../servers/session.ts';
 
 export function relayAsk({ lane, server }: Member, { method, params, origin, signal, answer }: Asked): void {
   const request = requestBehind(lane, origin);
-  const resume = request ? lane.suspend(request.id) : () => {};
+  const resume = request ? lane.suspend(request) : () => {};
   const withdraw = request?.call.onAsk?.({
     method,
     params,
@@ -17,9 +18,15 @@ export function relayAsk({ lane, server }: Member, { method, params, origin, sig
       answer(given);
     },
   });
-  if (withdraw) return signal.addEventListener('abort', withdraw, { once: true });
-  resume();
-  answer(nobody(method, server));
+  if (!withdraw) {
+    resume();
+    return answer(nobody(method, server));
+  }
+  const withdrawn = (): void => {
+    resume();
+    withdraw();
+  };
+  signal.addEventListener('abort', withdrawn, { once: true });
 }
 
 /** What a client answers that has nobody to ask: no elicitation was refused by a person, no model has spoken. */

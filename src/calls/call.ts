@@ -34,8 +34,8 @@ export type Call = {
   readonly params: Buffer;
   readonly principal: string;
   readonly door: Door;
-  /** The host's session it was made in, if it was. */
-  readonly session?: string;
+  /** Whose state it shares at the server: calls of one holder may go to a process that no other holder shares. */
+  readonly holder?: string;
   readonly timeoutMs?: number;
   /** Somebody knows the request id and may cancel by it. */
   readonly isCancellable?: boolean;

@@ -5,11 +5,12 @@ import type { Failure } from '../failures.ts';
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
+import { createEcho } from './echo.ts';
 import { type Gate, outcomes } from './outcomes.ts';
 import type { LaneOptions, LaneSettings, Peer } from './peer.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { createQueue } from './queue.ts';
-import { actorDriver, type Effects, type InFlight, newRequest, tableDriver } from './request.ts';
+import { actorDriver, type Effects, hold, type InFlight, newRequest, tableDriver } from './request.ts';
 
 export type Lane = ReturnType<typeof createLane>;
 
@@ -29,6 +30,7 @@ export function createLane(options: LaneOptions) {
   let onIdle: (() => void) | undefined;
   let lastActiveAt = now();
   const say = outcomes(server);
+  const echo = createEcho();
   const deadlines = createDeadlines<InFlight>((request) => drive(request, 'deadline'));
 
   const effects: Effects = {
@@ -42,7 +44,7 @@ export function createLane(options: LaneOptions) {
     },
     relay: relayProgress,
     extend(request) {
-      request.deadline = Math.min(now() + request.timeoutMs, request.latestDeadline);
+      if (request.holds === 0) request.deadline = Math.min(now() + request.timeoutMs, request.latestDeadline);
     },
     cancelUpstream: (request) => peer?.cancel(request.id, request.why),
     answerResult: (request) => finish(request, say.result(request.body)),
@@ -67,7 +69,7 @@ export function createLane(options: LaneOptions) {
     else if (request.isQueued) queue.forget(request);
     deadlines.remove(request);
     if (request.progress) flushProgress(request);
-    if (request.call.door !== 'troupe') lastActiveAt = now();
+    if (request.call.door !== 'troupe') lastActiveAt = echo.settled(request.call);
     onSettled(request, outcome);
     if (queue.length > 0) pump();
     if (onIdle && sent.size === 0) onIdle();
@@ -134,17 +136,14 @@ export function createLane(options: LaneOptions) {
       const request = sent.get(id);
       if (request) drive(Object.assign(request, { refusal: failure }), 'gone');
     },
-    /** While somebody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
-    suspend(id: string): () => void {
-      const request = sent.get(id);
-      if (request) request.deadline = request.latestDeadline;
-      return () => {
-        if (!request || sent.get(id) !== request) return;
+    /** While anybody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
+    suspend: (request: InFlight): (() => void) =>
+      hold(request, () => {
+        if (sent.get(request.id) !== request) return;
         deadlines.remove(request);
         effects.extend(request);
         deadlines.add(request);
-      };
-    },
+      }),
     cancel(request: InFlight, why: string): void {
       request.why = why;
       drive(request, 'cancel');
@@ -179,6 +178,7 @@ export function createLane(options: LaneOptions) {
     sent: (id: string): InFlight | undefined => sent.get(id),
     /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
     inProgress: (): InFlight[] => [...sent.values()].filter(({ call }) => call.door !== 'troupe'),
+    recent: echo.recent,
     get idleMs() {
       return sent.size > 0 || queue.length > 0 ? 0 : now() - lastActiveAt;
     },

@@ -30,6 +30,8 @@ export type InFlight = {
   progressTimer: NodeJS.Timeout | undefined;
   lastProgress: number;
   relayedAt: number;
+  /** How many questions to the caller's side are open on its behalf. */
+  holds: number;
   row: Row;
   send: ((event: EventType) => void) | undefined;
 };
@@ -61,8 +63,22 @@ export function newRequest(call: Call, id: string, limits: { timeoutMs: number; 
     progressTimer: undefined,
     lastProgress: Number.NEGATIVE_INFINITY,
     relayedAt: 0,
+    holds: 0,
     row: FIRST_ROW,
     send: undefined,
+  };
+}
+
+/** Gives it all the time it may have, until everybody who holds it has let go. Returns how to let go. */
+export function hold(request: InFlight, onFree: () => void): () => void {
+  let isHeld = true;
+  request.holds++;
+  request.deadline = request.latestDeadline;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    request.holds--;
+    if (request.holds === 0) onFree();
   };
 }
 

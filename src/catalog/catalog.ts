@@ -1,8 +1,9 @@
-// What every server offers, also while it is asleep or down: the last list that was read is kept, and is in the store
-// for the next start. Definitions are the server's own bytes, in the server's own order.
+// What every server offers, also while it is asleep or down: the last list that was read is kept, and a server's own is
+// in the store for the next start. Definitions are the server's own bytes, in the server's own order.
 
 import { createHash } from 'node:crypto';
 import { elements, member, stringOf } from '../protocol/json.ts';
+import { isInstance } from '../servers/instances.ts';
 import type { Store } from '../store/store.ts';
 import type { Entry } from './fetch.ts';
 import { ALL_KINDS, isKind, KINDS, type Kind } from './kinds.ts';
@@ -50,7 +51,9 @@ export function createCatalog(store: Store) {
         return false;
       }
       keep(server, kind, { ...listing(entries, hash), isFresh: true });
-      if (body.length <= MAX_KEPT_BYTES) store.write('putCatalog', [server, kind, body, hash, Date.now()]);
+      // Instances come and go with principals and sessions; whoever opens one reads its lists.
+      if (!isInstance(server) && body.length <= MAX_KEPT_BYTES)
+        store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
@@ -64,7 +67,7 @@ export function createCatalog(store: Store) {
     forget(server: string): void {
       version++;
       listings.delete(server);
-      store.write('deleteCatalog', [server]);
+      if (!isInstance(server)) store.write('deleteCatalog', [server]);
     },
   };
 }

@@ -1,7 +1,7 @@
 // `connect`: what a host that only spawns commands is given. It is started for every host, so that this file and what it
 // imports are few and light: no parser of options, no log, no schema.
 
-import { pathsOf } from '../config/paths.ts';
+import { realPathsOf } from '../config/real-paths.ts';
 import { FAILURES, sentence, TroupeError } from '../failures.ts';
 import { runShim } from './connect-run.ts';
 
@@ -25,7 +25,7 @@ export function connect(words: readonly string[], env: NodeJS.ProcessEnv): void 
     const upWords = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
     if (process.stdin.isTTY)
       process.stderr.write('troupe: MCP is spoken here; hosts start this, see `troupe install`\n');
-    runShim({ paths: pathsOf(env, options), scope, upWords, env });
+    runShim({ paths: realPathsOf(env, options), scope, upWords, env });
   } catch (error) {
     process.exitCode = report(error);
   }

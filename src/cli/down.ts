@@ -1,7 +1,8 @@
 // `down`: asks the daemon to drain and stop, and returns when its process is gone. After it nothing of it runs: what a
 // killed daemon had left is ended too. With `--all` that is true of every daemon on the state directory.
 
-import { instanceOfLock, type Paths, pathsOf } from '../config/paths.ts';
+import { instanceOfLock, type Paths } from '../config/paths.ts';
+import { realPathsOf } from '../config/real-paths.ts';
 import { TroupeError } from '../failures.ts';
 import { withControl } from './control.ts';
 import { isAlive, notedPid, type Status, untilGone } from './daemon-status.ts';
@@ -39,7 +40,7 @@ async function downAll(cli: Cli): Promise<number> {
 async function daemonsBeside({ env, paths }: Cli, isMeant: (beside: Paths) => boolean): Promise<Paths[]> {
   const { isHeld, locksIn } = await import('../store/lock.ts');
   return locksIn(paths.state, 'daemon')
-    .map((lock) => pathsOf(env, { config: paths.config, instance: instanceOfLock(lock) ?? '' }))
+    .map((lock) => realPathsOf(env, { config: paths.config, instance: instanceOfLock(lock) ?? '' }))
     .filter((beside) => isMeant(beside) && isHeld(beside.state, beside.lock));
 }
 

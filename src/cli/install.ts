@@ -8,7 +8,7 @@ import { isObject } from '../config/definition.ts';
 import { readDocument } from '../config/document.ts';
 import { type HostKind, hostKind, type WayIn } from '../config/hosts.ts';
 import { readHostFile, replaceHostFile } from '../config/hosts-file.ts';
-import { pathsOf } from '../config/paths.ts';
+import { realPathsOf } from '../config/real-paths.ts';
 import { TroupeError } from '../failures.ts';
 import { withControl } from './control.ts';
 import { unified } from './install-difference.ts';
@@ -66,7 +66,7 @@ function done({ title, path }: HostKind, backup: string | undefined, way: WayIn)
 
 /** A host has no shell of ours around it: what decides which daemon is meant goes into its file. */
 function byCommand({ env, paths }: Cli, scope: string): WayIn {
-  const usual = pathsOf({ HOME: env.HOME });
+  const usual = realPathsOf({ HOME: env.HOME });
   const instance = paths.instance === undefined ? [] : ['--instance', paths.instance];
   return {
     command: process.execPath,

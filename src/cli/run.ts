@@ -2,7 +2,7 @@
 // The process ends by itself, so that whatever reads a pipe gets all of it.
 
 import { CommanderError } from 'commander';
-import { pathsOf } from '../config/paths.ts';
+import { realPathsOf } from '../config/real-paths.ts';
 import { VERSION } from '../version.ts';
 import { processOutput, reportError, usage } from './output.ts';
 import { buildProgram, type Run } from './program.ts';
@@ -11,7 +11,7 @@ export async function runVerb(words: readonly string[]): Promise<void> {
   const beforeDashes = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
   const json = beforeDashes.includes('--json');
   const run: Run = async (work, where) => {
-    const paths = pathsOf(process.env, where);
+    const paths = realPathsOf(process.env, where);
     process.exitCode = await work({ output: processOutput(json, process.env), env: process.env, paths });
   };
 

@@ -1,7 +1,8 @@
 // Addresses of the network: whether a host is this machine, or at least in this house, and HOST:PORT as people write it.
 // Only literal addresses are judged; a name that is resolved is somebody else's word.
 
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { type Reach, reachOf } from './reach.ts';
 
 export function urlOf(written: string): URL | undefined {
   try {
@@ -14,11 +15,12 @@ export function urlOf(written: string): URL | undefined {
 /** The machine itself, by number or by a name that always means it (RFC 6761). */
 export function isLoopback(host: string): boolean {
   const bare = bareOf(host);
-  return bare === 'localhost' || bare.endsWith('.localhost') || isIn(LOOPBACK, bare);
+  return bare === 'localhost' || bare.endsWith('.localhost') || isWithin(bare, ['loopback']);
 }
 
 /** An address that is not reachable from the internet. */
-export const isPrivate = (host: string): boolean => isLoopback(host) || isIn(PRIVATE, bareOf(host));
+export const isPrivate = (host: string): boolean =>
+  isLoopback(host) || isWithin(bareOf(host), ['private', 'link-local']);
 
 export type HostAndPort = { readonly host: string; readonly port: number };
 
@@ -42,23 +44,5 @@ const bareOf = (host: string): string =>
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '');
 
-function isIn(list: BlockList, host: string): boolean {
-  const family = isIP(host);
-  return family !== 0 && list.check(host, family === 6 ? 'ipv6' : 'ipv4');
-}
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8);
-LOOPBACK.addAddress('::1', 'ipv6');
-
-const PRIVATE = new BlockList();
-for (const [net, prefix] of [
-  ['10.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-  ['169.254.0.0', 16],
-  ['100.64.0.0', 10],
-] as const)
-  PRIVATE.addSubnet(net, prefix);
-PRIVATE.addSubnet('fc00::', 7, 'ipv6');
-PRIVATE.addSubnet('fe80::', 10, 'ipv6');
+const isWithin = (host: string, reaches: readonly Reach[]): boolean =>
+  isIP(host) !== 0 && reaches.includes(reachOf(host));

@@ -30,12 +30,16 @@ export type Paths = {
   readonly httpPort: string;
 };
 
-type Options = { readonly config?: string; readonly instance?: string; readonly platform?: NodeJS.Platform };
+export type PathsOptions = {
+  readonly config?: string;
+  readonly instance?: string;
+  readonly platform?: NodeJS.Platform;
+};
 
 /** A unix socket's path may have 104 bytes on macOS and 108 on Linux, the final NUL included. */
 const LONGEST_SOCKET_PATH = 100;
 
-export function pathsOf(env: NodeJS.ProcessEnv, options: Options = {}): Paths {
+export function pathsOf(env: NodeJS.ProcessEnv, options: PathsOptions = {}): Paths {
   const home = env.HOME || homedir();
   const state = stateOf(env, home, options.platform ?? process.platform);
   const instance = instanceOf(options.instance ?? env.TROUPE_INSTANCE);

@@ -2,11 +2,12 @@
 // request is answered once while the connection lives, and what comes after its end is dropped, never sent elsewhere.
 
 import type { Door } from '../calls/call.ts';
-import { errorObject, type Failure, TroupeError } from '../failures.ts';
+import { errorObject, type Failure, failureOf } from '../failures.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
-import { type Frame, type Malformed, readFrame } from '../protocol/frame.ts';
-import type { HostSession, Line, Scope, Sessions } from '../sessions/host.ts';
+import type { Frame, Malformed } from '../protocol/frame.ts';
+import type { HostSession, Scope, Sessions } from '../sessions/host.ts';
+import { createAnswers, ENDED, type Request } from './answers.ts';
+import { refusalFrame } from './batches.ts';
 
 export type ConnectionOptions = {
   readonly sessions: Pick<Sessions, 'open'>;
@@ -19,13 +20,15 @@ export type ConnectionOptions = {
   readonly resumed?: HostSession | undefined;
   /** Called before the answer to `initialize` leaves. */
   readonly onOpen?: (session: HostSession) => void;
-  /** What no caller is told: a bug of ours, or an outage of the store. */
+  /** The session has ended elsewhere and what was in flight is answered: the connection is of no more use. */
+  readonly onEnded: () => void;
+  /** What no caller is told: a bug of ours. */
   readonly onFault: (error: unknown) => void;
 };
 
 export type Connection = {
-  /** One message of the host, or a batch of them. */
-  take(message: Buffer): void;
+  /** One message of the host, or a batch of them, and how large it was. */
+  take(frame: Frame, bytes: number): void;
   readonly isOpen: boolean;
   /** No further request is accepted; resolves when those in flight are answered. */
   drain(): Promise<void>;
@@ -33,11 +36,11 @@ export type Connection = {
   close(session: 'ended' | 'kept'): void;
 };
 
-type Request = Extract<Frame, { kind: 'request' }>;
-
 /** What a host may send before it has its answer to `initialize`. */
 const MAX_HELD = 1_000;
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
+/** How long the answers of a session that was ended elsewhere are waited for. */
+const LAST_WORDS_MS = 2_000;
 const EMPTY = Buffer.from('{}');
 
 export function serveConnection(options: ConnectionOptions): Connection {
@@ -45,23 +48,17 @@ export function serveConnection(options: ConnectionOptions): Connection {
   let session: HostSession | undefined;
   let held: Frame[] | undefined;
   let heldBytes = 0;
-  let inFlight = 0;
+  let isStopping = false;
   let isClosed = false;
+  let isEnded = false;
   let leave = (): void => {};
-  let onIdle: (() => void) | undefined;
+  let stopListening = (): void => {};
+  let idlers: (() => void)[] = [];
 
   const tell = (frame: Buffer): void => {
     if (!isClosed) send(frame);
   };
-  // One line for all requests: which one is answered stands in the frame.
-  const line: Line = {
-    tell,
-    answer(frame) {
-      inFlight -= 1;
-      tell(frame);
-      if (inFlight === 0) onIdle?.();
-    },
-  };
+  const answers = createAnswers({ send: tell, onFault, onAnswered: settle });
   if (options.resumed) enter(options.resumed);
 
   function enter(opened: HostSession): void {
@@ -71,113 +68,93 @@ export function serveConnection(options: ConnectionOptions): Connection {
       detach();
       release();
     };
+    stopListening = opened.onEnded(over);
+  }
+
+  function whenIdle(work: () => void): void {
+    idlers.push(work);
+    settle();
+  }
+
+  function settle(): void {
+    if (held || answers.inFlight.size > 0) return;
+    const ready = idlers;
+    idlers = [];
+    for (const work of ready) work();
+  }
+
+  /** Its calls were cancelled; the host hears of that before it hears that there is nobody here any more. */
+  function over(): void {
+    isEnded = true;
+    if (isClosed) return;
+    answers.refuse(ENDED);
+    let isTold = false;
+    const end = (): void => {
+      if (!isTold && !isClosed) options.onEnded();
+      isTold = true;
+    };
+    whenIdle(end);
+    setTimeout(end, LAST_WORDS_MS).unref();
   }
 
   function receive(frame: Frame): void {
-    if (frame.kind === 'request') return request(frame, line);
-    if (frame.kind === 'batch') return batch(frame.frames);
-    if (frame.kind === 'malformed') return tell(refusal(frame));
-    session?.receive(frame, line);
+    if (session) return answers.take(session, frame);
+    if (frame.kind === 'malformed') return tell(refusalFrame(frame));
+    if (frame.kind === 'batch') return tell(refusalFrame(NOT_FIRST));
+    if (frame.kind !== 'request') return;
+    if (isStopping) return tell(errorFrame(frame.id, errorObject(STOPPING)));
+    if (frame.method === 'initialize') return void initialize(frame);
+    tell(frame.method === 'ping' ? resultFrame(frame.id, EMPTY) : refusalFrame({ ...NOT_FIRST, id: frame.id }));
   }
 
-  function request(frame: Request, to: Line): void {
-    inFlight += to === line ? 1 : 0; // a batch counts as one
-    if (onIdle) return to.answer(errorFrame(frame.id, errorObject(STOPPING)));
-    if (frame.method === 'initialize') return initialize(frame, to);
-    if (session) return session.receive(frame, to);
-    to.answer(frame.method === 'ping' ? resultFrame(frame.id, EMPTY) : refusal({ ...NOT_FIRST, id: frame.id }));
-  }
-
-  function initialize(frame: Request, to: Line): void {
-    const why = to !== line ? 'initialize cannot be part of a batch' : 'this connection is initialized already';
-    if (session || to !== line) return to.answer(refusal({ kind: 'malformed', code: -32600, why, id: frame.id }));
+  async function initialize({ id, params = EMPTY }: Request): Promise<void> {
     held = [];
-    void open(frame).then(() => {
-      const waiting = held ?? [];
-      [held, heldBytes] = [undefined, 0];
-      for (const each of waiting) receive(each);
-    });
-  }
-
-  async function open({ id, params = EMPTY }: Request): Promise<void> {
     try {
       const opened = await sessions.open({ principal, door, scope, params });
-      if (isClosed) return await opened.session.end(); // nobody has heard of it
-      options.onOpen?.(opened.session);
-      line.answer(resultFrame(id, opened.result));
-      enter(opened.session);
+      if (isClosed) await opened.session.end(); // nobody has heard of it
+      else {
+        options.onOpen?.(opened.session);
+        tell(resultFrame(id, opened.result));
+        enter(opened.session);
+      }
     } catch (error) {
-      if (!(error instanceof TroupeError)) onFault(error);
-      line.answer(errorFrame(id, errorObject(failureOf(error))));
+      tell(errorFrame(id, errorObject(failureOf(error, onFault))));
     }
-  }
-
-  function batch(frames: Frame[]): void {
-    if (!session || !ERA_FACTS[session.era].batches) return tell(refusal(NO_BATCH));
-    const answered = frames.filter(({ kind }) => kind === 'request' || kind === 'malformed').length;
-    inFlight += answered > 0 ? 1 : 0;
-    const to: Line = { tell, answer: gather(answered, line.answer) };
-    for (const frame of frames) {
-      if (frame.kind === 'request') request(frame, to);
-      else if (frame.kind === 'malformed') to.answer(refusal(frame));
-      else receive(frame);
-    }
+    const waiting = held;
+    [held, heldBytes] = [undefined, 0];
+    for (const each of waiting) receive(each);
+    settle();
   }
 
   return {
-    take(message) {
-      const frame = readFrame(message);
+    take(frame, bytes) {
+      if (isClosed) return;
       if (!held) return receive(frame);
-      heldBytes += message.length;
+      heldBytes += bytes;
       if (held.length < MAX_HELD && heldBytes <= MAX_HELD_BYTES) held.push(frame);
       else if (frame.kind === 'request') tell(errorFrame(frame.id, errorObject(TOO_EARLY)));
     },
     get isOpen() {
       return session !== undefined;
     },
-    drain: () =>
-      new Promise((resolve) => {
-        onIdle = resolve;
-        if (inFlight === 0) resolve();
-      }),
+    drain() {
+      isStopping = true;
+      answers.refuse(STOPPING);
+      return new Promise(whenIdle);
+    },
     close(fate) {
       if (isClosed) return;
       isClosed = true;
       leave();
-      if (fate === 'kept') return;
+      if (fate === 'kept') return stopListening();
       // A disconnect is not a cancel: what is in flight runs to its end, though nobody hears of it.
-      onIdle = () => void session?.end().catch(onFault);
-      if (inFlight === 0) onIdle();
+      whenIdle(() => {
+        if (!isEnded) session?.end().catch(onFault);
+      });
     },
   };
 }
 
 const NOT_FIRST: Malformed = { kind: 'malformed', code: -32600, why: 'the first request must be initialize' };
-const NO_BATCH: Malformed = {
-  kind: 'malformed',
-  code: -32600,
-  why: 'batches are part of MCP 2025-03-26 only; send one message at a time',
-};
 const STOPPING: Failure = { code: 'unavailable', delivery: 'not sent', message: 'troupe is stopping; try again' };
 const TOO_EARLY: Failure = { code: 'busy', delivery: 'not sent', message: 'wait for the answer to initialize' };
-
-const refusal = ({ code, why, id = 'null' }: Malformed): Buffer =>
-  errorFrame(id, Buffer.from(JSON.stringify({ code, message: why })));
-
-function failureOf(error: unknown): Failure {
-  if (error instanceof TroupeError) return { code: error.code, delivery: 'not sent', message: error.message };
-  return { code: 'internal', delivery: 'not sent', message: 'troupe could not open a session; see `troupe logs`' };
-}
-
-/** The answers to a batch go back together, as JSON-RPC has it. */
-function gather(count: number, send: (frame: Buffer) => void): (frame: Buffer) => void {
-  const parts: Buffer[] = [];
-  return (frame) => {
-    parts.push(parts.length === 0 ? BEGIN : NEXT, frame.subarray(0, -1));
-    if (parts.length === 2 * count) send(Buffer.concat([...parts, END]));
-  };
-}
-
-const BEGIN = Buffer.from('[');
-const NEXT = Buffer.from(',');
-const END = Buffer.from(']\n');

@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import { TroupeError } from '../failures.ts';
 import { notificationFrame } from '../protocol/compose.ts';
+import { readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Sessions } from '../sessions/host.ts';
 import { serveConnection } from './connections.ts';
@@ -36,19 +37,20 @@ export const pipeDoor =
     const connection = serveConnection({
       ...{ sessions, principal: OWNER, door: 'stdio', scope, resumed, send: out.send, onFault },
       onOpen: ({ id }) => out.send(notificationFrame('troupe/session', Buffer.from(JSON.stringify({ session: id })))),
+      onEnded: hangUp,
     });
+    function hangUp(): void {
+      connection.close('kept');
+      out.flush();
+      socket.end();
+    }
     // Only the other end can have said these: the host is gone, and its session with it.
     for (const event of ['end', 'error'] as const) socket.once(event, () => connection.close('ended'));
     socket.once('close', () => connection.close('kept'));
     return {
       answer: Buffer.from(JSON.stringify({ resumed: resumed !== undefined, pid: process.pid })),
-      take: connection.take,
-      finish: () =>
-        void connection.drain().then(() => {
-          connection.close('kept');
-          out.flush();
-          socket.end();
-        }),
+      take: (line) => connection.take(readFrame(line), line.length),
+      finish: () => void connection.drain().then(hangUp),
     };
   };
 

@@ -3,20 +3,19 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
-import { type Headers, json, toHeaders } from '../bus/frames.ts';
+import { type Headers, toHeaders } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
-import { errorObject, sentence } from '../failures.ts';
-import { errorFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
-import { type Frame, readFrame } from '../protocol/frame.ts';
-import type { HostSession, Line, Sessions } from '../sessions/host.ts';
+import { sentence } from '../failures.ts';
+import { readFrame } from '../protocol/frame.ts';
+import type { HostSession } from '../sessions/host.ts';
+import { createAnswers, ENDED } from './answers.ts';
+import { refusalFrame } from './batches.ts';
 import { type FrameSender, frameJoiner, frameSender } from './rpc-frames.ts';
 
 export type RpcWorld = {
   readonly nc: NatsConnection;
   readonly subjects: Subjects;
   readonly daemon: string;
-  readonly sessions: Sessions;
   /** How long a client may be silent. */
   readonly leaseMs: number;
   readonly maxFrameBytes: number;
@@ -24,12 +23,11 @@ export type RpcWorld = {
 };
 
 export type RpcSession = ReturnType<typeof rpcSession>;
-type Request = Extract<Frame, { kind: 'request' }>;
 
 export function rpcSession(session: HostSession, world: RpcWorld) {
-  const { nc, subjects, daemon, sessions, leaseMs, onTrouble } = world;
-  /** Ids of requests that are not answered yet, as raw JSON. */
-  const inFlight = new Set<string>();
+  const { nc, subjects, daemon, leaseMs, onTrouble } = world;
+  const answers = createAnswers({ send, onFault: onTrouble });
+  const { inFlight } = answers;
   let sender: FrameSender | undefined;
   let leave: (() => void) | undefined;
   let isOver = false;
@@ -46,13 +44,12 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
     const subscription = nc.subscribe(subject, {
       callback: (error, msg) => (error ? onTrouble(error) : take(msg, joiner)),
     });
-    const [detach, release] = [session.attach(send), session.hold()];
+    const leaves = [session.attach(send), session.hold(), session.onEnded(over)];
     leave = () => {
       leave = undefined;
       // What is on its way to us is still taken: the broker would not return it any more.
       if (!nc.isClosed()) subscription.drain().catch(onTrouble);
-      detach();
-      release();
+      for (const each of leaves) each();
     };
     [sender, sent, heardAt] = [outlet, 0, performance.now()];
     void outlet.send(greeting(status(seen)), {
@@ -73,15 +70,15 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
     if (isOver) return;
     heardAt = performance.now();
     const kind = msg.headers?.get('Mcp-Frame');
-    if (kind === 'ka') beat(numberOf(msg));
+    if (kind === 'ka') void sender?.send(status(numberOf(msg)));
     else if (kind === 'end') end();
     else joiner(msg);
   }
 
-  function beat(seen: number): void {
-    // Ended through another door or daemon: the client finds nobody here next time, and then learns that it is over.
-    if (sessions.find(session.id, session.principal) !== session) return leave?.();
-    void sender?.send(status(seen));
+  /** Ended elsewhere: the client finds nobody here next time, and then learns that there is no such session. */
+  function over(): void {
+    answers.refuse(ENDED);
+    leave?.();
   }
 
   function end(): void {
@@ -90,42 +87,10 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
     session.end().catch(onTrouble);
   }
 
-  function receive(bytes: Buffer): void {
-    const frame = readFrame(bytes);
-    if (frame.kind !== 'batch') return hand(frame);
-    if (ERA_FACTS[session.era].batches) for (const each of frame.frames) hand(each);
-    else refuse('null', -32600, `MCP ${session.era} has no batches; send each message on its own`);
-  }
+  const receive = (bytes: Buffer): void => answers.take(session, readFrame(bytes));
 
-  function hand(frame: Frame): void {
-    if (frame.kind === 'malformed') return refuse(frame.id ?? 'null', frame.code, frame.why);
-    if (frame.kind !== 'request') return session.receive(frame, NO_LINE);
-    if (frame.method === 'initialize')
-      return refuse(frame.id, -32600, 'this session is open already; initialize another where it was opened');
-    begin(frame);
-  }
-
-  function begin(frame: Request): void {
-    inFlight.add(frame.id);
-    const answer = (response: Buffer): void => {
-      inFlight.delete(frame.id);
-      send(response);
-    };
-    try {
-      session.receive(frame, { tell: send, answer });
-    } catch (error) {
-      onTrouble(error);
-      answer(
-        errorFrame(
-          frame.id,
-          errorObject({ code: 'internal', delivery: 'outcome unknown', message: 'a fault in troupe' }),
-        ),
-      );
-    }
-  }
-
-  const refuse = (id: string, code: number, message: string): void => send(errorFrame(id, json({ code, message })));
-  const refuseSeries = (why: string): void => refuse('null', -32600, `the message was not taken: ${why}`);
+  const refuseSeries = (why: string): void =>
+    send(refusalFrame({ kind: 'malformed', code: -32600, why: `the message was not taken: ${why}` }));
 
   return {
     session,
@@ -138,8 +103,6 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
     leave: (): void => leave?.(),
   };
 }
-
-const NO_LINE: Line = { tell: () => {}, answer: () => {} };
 
 /** The number that a client gives to a message, so that our status can say what we had seen of it. */
 export function numberOf(msg: Msg): number {

@@ -5,7 +5,7 @@ import type { Msg, NatsConnection, Subscription } from 'nats';
 import { type Headers, json } from '../bus/frames.ts';
 import { isInbox } from '../bus/replies.ts';
 import type { Opener, Subjects } from '../bus/subjects.ts';
-import { errorObject, type Failure, natsCode, rpcCodeOf, sentence, TroupeError } from '../failures.ts';
+import { errorObject, type Failure, failureOf, natsCode, rpcCodeOf } from '../failures.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import type { HostSession, Scope, Sessions } from '../sessions/host.ts';
@@ -78,12 +78,17 @@ export function rpcDoor(options: RpcDoorOptions) {
       const { session, result } = await sessions.open({ principal, door: 'rpc', scope, params: frame.params ?? EMPTY });
       arrive(session, inbox, () => resultFrame(frame.id, result));
     } catch (error) {
-      answer(inbox, frame.id, failed(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
+      answer(inbox, frame.id, failureOf(error, onTrouble));
     }
   }
 
   function resume(id: string, { caller, scope }: Opener, msg: Msg, inbox: string): void {
-    const session = sessions.find(id, caller);
+    let session: HostSession | undefined;
+    try {
+      session = sessions.find(id, caller);
+    } catch (error) {
+      return answer(inbox, 'null', failureOf(error, onTrouble));
+    }
     // A session of another door has its client there, and one of another scope was not opened on this subject.
     if (session?.door === 'rpc' && session.scope === scope)
       return arrive(session, inbox, (status) => status, numberOf(msg));

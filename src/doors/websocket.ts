@@ -7,9 +7,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { HttpSettings } from '../config/types.ts';
 import { sentence } from '../failures.ts';
+import { readFrame } from '../protocol/frame.ts';
 import type { Scope, Sessions } from '../sessions/host.ts';
 import { type Connection, serveConnection } from './connections.ts';
 import { type Outlet, outlet } from './outlet.ts';
+import { createQuota } from './quota.ts';
 import { writeMessages } from './websocket-frames.ts';
 
 export type WebSocketDoorOptions = {
@@ -31,11 +33,12 @@ const MISSED_BEATS = 2;
 const BEATS_TO_OPEN = 4;
 const DRAIN_MS = 10_000;
 const GOODBYE_MS = 2_000;
-/** RFC 6455 §7.4.1 and the IANA registry. */
-const CLOSE = { goingAway: 1001, policy: 1008, tryLater: 1013 } as const;
+/** RFC 6455 §7.4.1 and the IANA registry; those from 4000 on are for applications. */
+const CLOSE = { goingAway: 1001, policy: 1008, tryLater: 1013, ended: 4404 } as const;
 
 export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptions) {
   const peers = new Set<Peer>();
+  const quota = createQuota(settings.maxSessions);
   const server = new WebSocketServer({
     ...{ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: settings.maxBodyBytes },
     skipUTF8Validation: true, // the frame reader looks itself, and answers
@@ -55,7 +58,13 @@ export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptio
         setTimeout(() => ws.terminate(), GOODBYE_MS).unref();
       },
     });
-    const connection = serveConnection({ sessions, principal, door: 'websocket', scope, send: out.send, onFault });
+    const connection = serveConnection({
+      ...{ sessions, principal, door: 'websocket', scope, send: out.send, onFault },
+      onEnded() {
+        out.flush();
+        ws.close(CLOSE.ended, 'the session has ended');
+      },
+    });
     const peer: Peer = { ws, out, connection, beats: 0, silentBeats: 0 };
     const isThere = (): void => {
       peer.silentBeats = 0;
@@ -67,7 +76,7 @@ export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptio
     peers.add(peer);
     ws.on('message', (message: Buffer) => {
       isThere();
-      connection.take(message);
+      connection.take(readFrame(message), message.length);
     });
     ws.on('pong', isThere);
     ws.on('error', () => {}); // 'close' follows
@@ -79,7 +88,9 @@ export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptio
     upgrade(scope: Scope, principal: string, request: IncomingMessage, socket: Duplex, head: Buffer): void {
       if (!offersMcp(request)) return refuse(socket, '400 Bad Request', 'offer the subprotocol mcp, or none');
       if (!sessions.hasScope(scope)) return refuse(socket, '404 Not Found', 'there is no such server or profile');
-      if (peers.size >= settings.maxSessions) return refuse(socket, '503 Service Unavailable', 'too many connections');
+      const giveBack = quota.take(principal);
+      if (!giveBack) return refuse(socket, '503 Service Unavailable', 'too many connections');
+      socket.once('close', giveBack);
       server.handleUpgrade(request, socket, head, (ws) => welcome(ws, socket, principal, scope));
     },
 

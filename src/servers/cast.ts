@@ -15,7 +15,7 @@ import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { sentence } from '../failures.ts';
 import { type ConnectionWorld, serverConnection } from './connection.ts';
-import { createInstances, fitting } from './instances.ts';
+import { createInstances, fitting, isInstance } from './instances.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
@@ -82,12 +82,12 @@ export function createCast(options: CastOptions) {
         change(member, 'stopped', '', member.restarts);
         member.lane.setGate({ mode: 'refuse', state: 'stopped', why: 'it was removed' });
         members.delete(name);
-        if (name !== member.server) catalog.forget(name); // nobody will ask for a departed principal's lists
+        if (isInstance(name)) catalog.forget(name); // nobody will ask for a departed principal's lists
       }
     }
   }
 
-  function enlist(name: string, config: ServerConfig): Member {
+  function enlist(name: string, config: ServerConfig, onBehalfOf?: string): Member {
     const known = members.get(name);
     if (known) return Object.assign(known, { config });
     const log = logger.child({ server: name });
@@ -110,13 +110,13 @@ export function createCast(options: CastOptions) {
       },
       onCrash: (error) => log.error(`request actor: ${sentence(error)}`),
     });
-    const member = newMember(name, config, lane, log);
+    const member = newMember({ name, config, lane, logger: log, onBehalfOf });
     members.set(name, member);
     return member;
   }
 
-  function launch(name: string, config: ServerConfig): Member {
-    const member = enlist(name, config);
+  function launch(name: string, config: ServerConfig, onBehalfOf?: string): Member {
+    const member = enlist(name, config, onBehalfOf);
     member.lane.retune(config.settings);
     const launched: Launch = { spec: specOf(name, config.settings), start: config.settings.enabled };
     fleet.send({ type: 'server.set', launch: launched });
@@ -146,7 +146,7 @@ export function createCast(options: CastOptions) {
     tell,
     /** Takes a call for a server that exists; the call is answered exactly once. */
     submit(call: Call): boolean {
-      const member = instances.memberFor(call.server, call.principal, call.session);
+      const member = instances.memberFor(call.server, call.principal, call.holder);
       if (!member) return false;
       const request = member.lane.submit(call);
       if (request && call.isCancellable) cancellable.add(member.lane, request);

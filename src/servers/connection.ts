@@ -115,6 +115,7 @@ export function serverConnection(world: ConnectionWorld) {
       member.subscriptions.disconnect();
       lane.whenIdle(undefined);
       link.kill();
+      session.close();
       lane.detach(why);
     };
   });

@@ -25,6 +25,8 @@ export type Member = {
   readonly server: string;
   /** Whose process it is: `_` for the owner's, which everybody shares who has none of their own. */
   readonly principal: string;
+  /** The principal it works for, also where one session has it alone: whose login it uses, whose room it takes. */
+  readonly onBehalfOf: string;
   config: ServerConfig;
   readonly lane: Lane;
   readonly logger: Logger;
@@ -42,8 +44,11 @@ export type Member = {
   probe: (() => void) | undefined;
 };
 
-export const newMember = (name: string, config: ServerConfig, lane: Lane, logger: Logger): Member => ({
+type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & { readonly onBehalfOf: string | undefined };
+
+export const newMember = ({ name, config, lane, logger, onBehalfOf }: NewMember): Member => ({
   ...{ name, server: config.name, principal: principalOf(name), config, lane, logger },
+  onBehalfOf: onBehalfOf ?? principalOf(name),
   subscriptions: createSubscriptions(),
   ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
   ...{ facts: undefined, pid: undefined, probe: undefined },

@@ -24,7 +24,7 @@ export type SessionOptions = {
   readonly onRefused: (why: string) => void;
   /** `origin` is our id of the request on whose own stream it came, where the transport has such streams. */
   readonly onNotice: (notice: Said, origin: string | undefined) => void;
-  /** The server asks us something other than `ping`. It is answered once; the signal withdraws the question. */
+  /** The server asks us something other than `ping`, and is answered once; or the signal says that it asks no more. */
   readonly onAsk: (asked: Asked) => void;
   readonly onStray: (why: string, line: Buffer) => void;
   /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
@@ -57,7 +57,7 @@ export function createSession(options: SessionOptions) {
 
   /** Also a second time, when the server has forgotten the first session: what it had asked is forgotten with it. */
   async function open(): Promise<void> {
-    for (const id of asks.keys()) withdraw(id);
+    close();
     const clientInfo = { name: 'troupe', version: VERSION };
     const params = { protocolVersion: LATEST, capabilities: CAPABILITIES, clientInfo };
     const answer = await ask('initialize', params, options.openMs);
@@ -105,6 +105,11 @@ export function createSession(options: SessionOptions) {
     if (!lane.progress(notice.token, notice.progress)) onLate(line);
   }
 
+  /** Nobody there waits for an answer any more. */
+  function close(): void {
+    for (const id of asks.keys()) withdraw(id);
+  }
+
   function withdraw(id: string): void {
     const question = asks.get(id);
     asks.delete(id);
@@ -128,6 +133,7 @@ export function createSession(options: SessionOptions) {
     open,
     receive,
     ask,
+    close,
     cancel(id: string, reason: string): void {
       const params = Buffer.from(JSON.stringify({ requestId: Number(id), reason }));
       send(notificationFrame('notifications/cancelled', params), 'notifications/cancelled');

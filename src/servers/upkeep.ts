@@ -11,6 +11,7 @@ import { mayAsk } from './facts.ts';
 import type { Lists } from './lists.ts';
 import type { Member } from './member.ts';
 import type { Said } from './notices.ts';
+import { createUpdates, type Updates } from './updates.ts';
 
 /** Where news of servers goes. */
 export type News = {
@@ -30,6 +31,7 @@ export type UpkeepOptions = {
 export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
   const paces = new WeakMap<Member, ReturnType<typeof allowance>>();
   const asks = new WeakMap<Member, Ask>();
+  const updates = new WeakMap<Member, Updates>();
   const levels = new WeakMap<Ask, Level | undefined>(); // of a connection: the next one begins anew
 
   const attempt = ({ logger }: Member, work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
@@ -73,10 +75,16 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
       case 'listChanged':
         return lists.changed(member, notice.kind);
       case 'updated':
-        return news.updated(member, notice.uri, notice.params);
+        return updatesOf(member).take(notice.uri, notice.params);
       case 'log':
         return logged(member, notice.level, notice.params, origin);
     }
+  }
+
+  function updatesOf(member: Member): Updates {
+    const known = updates.get(member) ?? createUpdates((uri, params) => news.updated(member, uri, params));
+    updates.set(member, known);
+    return known;
   }
 
   function logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
@@ -84,9 +92,10 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
     paces.set(member, pace);
     if (!pace.take()) return;
     const missing = pace.forget();
-    requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
+    const audience = audienceOf(member, origin);
+    if (audience.to === 'caller') requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
-    news.log(member, level, params, audienceOf(member.lane, origin));
+    news.log(member, level, params, audience);
   }
 
   return { opened: (member: Member, ask: Ask) => void opened(member, ask), retuned, relevel, said };

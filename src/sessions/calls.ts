@@ -23,7 +23,7 @@ export type CallsOptions = {
   readonly identity: Identity;
   readonly view: () => View;
   readonly questions: Questions;
-  readonly isLoud: (level: string) => boolean;
+  readonly isLoud: (server: string, level: string) => boolean;
 };
 
 const META = Buffer.from('"_meta"');
@@ -48,19 +48,19 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
       params,
       principal,
       door,
-      session,
+      holder: session,
       isCancellable: true,
       onAsk: (ask) => {
         asked ??= new Map();
         return questions.ask(line, asked, ask);
       },
       onSignal: (signal) => {
-        const frame = signalFrame(signal, token);
+        const frame = signalFrame(server, signal, token);
         if (frame) line.tell(frame);
       },
       settle(outcome) {
         inFlight.delete(id);
-        if (asked) for (const withdraw of [...asked.values()]) withdraw();
+        if (asked) for (const end of [...asked.values()]) end();
         line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
       },
     };
@@ -78,9 +78,9 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     if (!isTaken) throw new TroupeError('unknownServer', `server ${call.server} was removed`);
   }
 
-  function signalFrame(signal: Signal, token: string | undefined): Buffer | undefined {
+  function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
     if (signal.type === 'log')
-      return isLoud(signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
+      return isLoud(server, signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
     if (token === undefined) return undefined;
     const { progress, total, message } = signal;
     const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };

@@ -6,7 +6,7 @@ import type { NatsConnection, Subscription } from 'nats';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
-import type { Seal } from '../servers/oauth/seal.ts';
+import type { Seal } from '../store/seal.ts';
 import type { LocalSession } from './session.ts';
 
 export type HandoverOptions = {
@@ -45,7 +45,12 @@ export function createHandover({ subject, seal, local, onTrouble }: HandoverOpti
       const bytes = bytesOf(frame);
       if (!bytes || !connection || connection.isClosed()) return;
       const head = JSON.stringify({ session, principal }).slice(0, -1);
-      connection.publish(subject, seal.seal(`${head},"frame":${bytes}}`, subject));
+      const message = seal.seal(`${head},"frame":${bytes}}`, subject);
+      try {
+        if (message.length <= (connection.info?.max_payload ?? 0)) connection.publish(subject, message);
+      } catch (error) {
+        onTrouble(error); // the bus went away this very moment
+      }
     },
     close: () => subscription?.unsubscribe(),
   };

@@ -44,6 +44,8 @@ export type HostSession = {
   attach(send: (frame: Buffer) => void): () => void;
   /** Somebody is there: a stream or a connection is open. Returns how to leave. Nobody there for long: it is released. */
   hold(): () => void;
+  /** Told once when it has ended, whoever ended it; nothing that is sent afterwards is served. Returns how to stop listening. */
+  onEnded(listener: () => void): () => void;
   /** The host is done with it. From now on its id is unknown, here and in every daemon on this state directory. */
   end(): Promise<void>;
 };

@@ -6,15 +6,17 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/schema.ts';
 import type { Cast } from '../servers/cast.ts';
 import type { Member } from '../servers/member.ts';
-import type { Seal } from '../servers/oauth/seal.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
+import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
+import { createFirstList } from './first-list.ts';
 import { createHandover } from './handover.ts';
 import type { HostSession } from './host.ts';
 import { createNews } from './news.ts';
 import { createScopes } from './scopes.ts';
 import { createSessions, type LocalSessions } from './sessions.ts';
 import { createStreams } from './streams.ts';
+import type { World } from './world.ts';
 
 export type HostingOptions = {
   readonly config: () => Config;
@@ -38,7 +40,10 @@ export function createHosting(options: HostingOptions) {
   const scopes = createScopes({ config, cast, catalog });
   const streams = createStreams({ store, daemon, isAlive, maxStreams, onTrouble });
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
-  const world = { cast, catalog, store, scopes, streams, setLevels: options.setLevels, handOver: handover.handOver };
+  const world: World = {
+    ...{ cast, catalog, store, scopes, streams, firstList: createFirstList(cast, catalog) },
+    ...{ setLevels: options.setLevels, handOver: handover.handOver },
+  };
   const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, onTrouble });
   const news = createNews(sessions.live, onTrouble);
 

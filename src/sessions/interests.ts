@@ -6,18 +6,21 @@ import { TroupeError } from '../failures.ts';
 import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { mustOffer } from '../servers/policy.ts';
+import type { SessionRow } from '../store/store.ts';
 import type { Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
 import type { World } from './world.ts';
 
 const EMPTY = Buffer.from('{}');
 const MAX_SUBSCRIPTIONS = 1_000;
+const AGREE_MS = 1_000;
 
 export function createInterests({ cast, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
   const { principal, session } = viewer;
   const subscriptions = new Map<string, { server: string; uri: string }>();
   const holder = `session ${session}`;
   let level = first;
+  let agreedAt = performance.now();
 
   /** The lease of a session is the session itself. */
   async function listen(server: string, uri: string): Promise<void> {
@@ -33,6 +36,17 @@ export function createInterests({ cast, store, scopes, setLevels }: World, viewe
     subscriptions.delete(keyOf(server, uri));
     await cast.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
   }
+
+  /** The truth is in the rows: another daemon may have been told that the host no longer listens. */
+  function agree(): void {
+    if (performance.now() - agreedAt < AGREE_MS) return;
+    agreedAt = performance.now();
+    const rows = new Set(rowsOf().map((row) => keyOf(row.server, row.uri)));
+    for (const [key, { server, uri }] of subscriptions) if (!rows.has(key)) void forget(server, uri).catch(() => {}); // the server may be gone; then nobody listens anyway
+    level = levelOf(store.get<SessionRow>('session', [session])?.level ?? undefined) ?? level;
+  }
+
+  const rowsOf = () => store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
 
   return {
     async subscribe(view: View, params: Buffer): Promise<Buffer> {
@@ -55,26 +69,26 @@ export function createInterests({ cast, store, scopes, setLevels }: World, viewe
       const members = scopes.members(viewer);
       const [only] = members;
       if (members.length === 1) mustOffer(only, 'logging/setLevel');
+      await store.commit('setSessionLevel', [wanted, session]);
       level = wanted;
-      store.write('setSessionLevel', [wanted, session]);
       for (const each of members) setLevels(each);
       return EMPTY;
     },
-    /** The truth is in the row: another daemon may have been told that the host no longer listens. */
+    /** An update may be of a part of what was subscribed to. */
     hears(server: string, uri: string): boolean {
-      if (!subscriptions.has(keyOf(server, uri))) return false;
-      const rows = store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
-      const isWanted = rows.some((row) => row.server === server && row.uri === uri);
-      if (!isWanted) void forget(server, uri).catch(() => {}); // the server may be gone; then nobody listens anyway
-      return isWanted;
+      if (subscriptions.size === 0) return false;
+      agree();
+      for (const each of subscriptions.values()) if (each.server === server && isPartOf(uri, each.uri)) return true;
+      return false;
     },
     updateFor: (view: View, server: string, uri: string, params: Buffer): Buffer | undefined => {
       const shown = view.uriOf(server, uri);
       return shown === uri ? params : withTextAt(params, ['uri'], shown);
     },
     async restore(): Promise<void> {
-      const rows = store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
+      const rows = rowsOf();
       for (const { server, uri } of rows) subscriptions.set(keyOf(server, uri), { server, uri });
+      if (level) for (const each of scopes.members(viewer)) setLevels(each);
       await Promise.allSettled(rows.map(({ server, uri }) => listen(server, uri)));
     },
     async dispose(): Promise<void> {
@@ -89,5 +103,8 @@ export function createInterests({ cast, store, scopes, setLevels }: World, viewe
     },
   };
 }
+
+const isPartOf = (uri: string, whole: string): boolean =>
+  uri === whole || uri.startsWith(whole.endsWith('/') ? whole : `${whole}/`);
 
 const keyOf = (server: string, uri: string): string => `${server} ${uri}`;

@@ -36,6 +36,7 @@ export function createLive({ world, identity, idleMs, onGone, onTrouble }: LiveO
   const { id, principal, door, scope, era } = identity;
   const session = createSession(world, identity);
   const actor = actorOf(idleMs);
+  const endings = new Set<() => void>();
   const now = Date.now();
 
   function hold(): () => void {
@@ -55,18 +56,22 @@ export function createLive({ world, identity, idleMs, onGone, onTrouble }: LiveO
     actor.send({ type: 'ended' });
   }
 
+  function onEnded(listener: () => void): () => void {
+    endings.add(listener);
+    return () => endings.delete(listener);
+  }
+
   actor.subscribe({
     error: onTrouble,
     complete: () => {
       onGone();
-      // One that only rests keeps its row; one that was away for too long is over for every daemon.
-      if (actor.getSnapshot().matches('closed')) store.write('endSession', [Date.now(), id]);
       void session.dispose('the session has ended').catch(onTrouble);
+      if (actor.getSnapshot().matches('closed')) for (const listener of endings) listener();
     },
   });
   actor.start();
   const { receive, attach } = session;
-  const host: HostSession = { id, principal, door, scope, era, receive, attach, hold, end };
+  const host: HostSession = { id, principal, door, scope, era, receive, attach, hold, end, onEnded };
   const live: Live = { session, host, actor, holders: 0, usedAt: now, touchedAt: now };
   return live;
 }

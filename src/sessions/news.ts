@@ -31,14 +31,13 @@ export function createNews(sessions: () => Iterable<LocalSession>, onTrouble: (e
       timer ??= setTimeout(tellAll, GATHER_MS).unref();
     },
     updated(member: Member, uri: string, params: Buffer): void {
-      for (const session of sessions())
-        attempt(() => session.isServedBy(member) && session.tellUpdate(member, uri, params));
+      for (const session of sessions()) attempt(() => session.tellUpdate(member, uri, params));
     },
     log(member: Member, level: string, params: Buffer, audience: Audience): void {
       if (audience.to === 'caller' || audience.to === 'nobody') return;
       for (const session of sessions()) {
         const isMeant = audience.to !== 'session' || audience.session === session.identity.id;
-        if (isMeant) attempt(() => session.isServedBy(member) && session.tellLog(level, params));
+        if (isMeant) attempt(() => session.tellLog(member, level, params));
       }
     },
     levelsFor: (member: Member) =>

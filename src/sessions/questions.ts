@@ -20,7 +20,7 @@ export function createQuestions(capabilities: ClientCapabilities) {
   let sequence = 0;
 
   return {
-    /** Asks the host on the line of a call; `asked` are the open questions of that call, each with how to withdraw it. */
+    /** Asks the host on the line of a call; `asked` are the open questions of that call, each with how to end it with the call. */
     ask(line: Line, asked: Asked, { method, params, answer }: Ask): (() => void) | undefined {
       if (!canAnswer(capabilities, method, params) || open.size >= MAX_OPEN) return undefined;
       const id = `"${prefix}-${++sequence}"`;
@@ -28,7 +28,10 @@ export function createQuestions(capabilities: ClientCapabilities) {
       const withdraw = (): void => {
         if (close()) line.tell(notificationFrame('notifications/cancelled', Buffer.from(`{"requestId":${id}}`)));
       };
-      asked.set(id, withdraw);
+      asked.set(id, () => {
+        withdraw();
+        answer(tooLate(method)); // the server still waits for a word
+      });
       open.set(id, (given) => close() && answer(given));
       line.tell(askFrame(id, method, params));
       return withdraw;
@@ -41,6 +44,12 @@ export function createQuestions(capabilities: ClientCapabilities) {
     },
   };
 }
+
+/** The call is over, and with it whoever could have answered. */
+const tooLate = (method: string): Answer =>
+  method === 'elicitation/create'
+    ? { ok: true, result: Buffer.from('{"action":"cancel"}') }
+    : { ok: false, error: Buffer.from('{"code":-1,"message":"the call it was asked for is over"}') };
 
 function canAnswer({ elicitation, sampling }: ClientCapabilities, method: string, params: Buffer): boolean {
   if (method === 'sampling/createMessage') return sampling !== undefined;

@@ -3,12 +3,13 @@
 
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
-import { errorObject, type Failure, sentence, TroupeError } from '../failures.ts';
+import { errorObject, failureOf, TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import type { Era } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
 import { isLoud, type Level } from '../protocol/levels.ts';
+import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Beginning, createCalls } from './calls.ts';
 import type { HostSession, Line } from './host.ts';
@@ -37,7 +38,7 @@ export function createSession(world: World, identity: Identity) {
   const questions = createQuestions(identity.capabilities);
   const interests = createInterests(world, viewer, identity.level);
   const lists = createLists(world, viewer);
-  const calls = createCalls({ world, identity, view, questions, isLoud: (level) => isLoud(level, interests.level) });
+  const calls = createCalls({ world, identity, view, questions, isLoud: hears });
 
   function receive(frame: Frame, line: Line): void {
     switch (frame.kind) {
@@ -60,7 +61,7 @@ export function createSession(world: World, identity: Identity) {
     const refuse = (error: unknown) => line.answer(errorFrame(id, errorOf(error)));
     try {
       const work = perform(method, params, { id, line });
-      work?.then((result) => line.answer(resultFrame(id, result))).catch(refuse);
+      work?.then((result) => line.answer(resultFrame(id, result)), refuse);
     } catch (error) {
       refuse(error);
     }
@@ -102,6 +103,18 @@ export function createSession(world: World, identity: Identity) {
     if (!questions.answered(id, answer)) world.handOver(session, principal, frame);
   }
 
+  const isServedBy = (process: Member): boolean =>
+    world.cast.knownFor(process.server, principal, session) === process &&
+    world.scopes.serversOf(scope)?.includes(process.server) === true;
+
+  /** Who never asked for a level hears what that server was configured to say, whatever others have asked for. */
+  function hears(server: string, level: string): boolean {
+    return isLoud(level, interests.level ?? world.cast.member(server)?.config.settings.logLevel);
+  }
+
+  /** A stream that was never opened has no reader to keep anything for. */
+  const hasListener = (): boolean => (identity.door === 'http' ? world.streams.isRead(session) : attached.size > 0);
+
   function deliver(frame: Buffer): void {
     if (identity.door === 'http') world.streams.tell(session, frame);
     else for (const send of attached) send(frame);
@@ -124,14 +137,14 @@ export function createSession(world: World, identity: Identity) {
     tellChanges(): void {
       for (const kind of lists.changed()) deliver(notificationFrame(`notifications/${kind}/list_changed`));
     },
-    tellUpdate({ server }: Member, uri: string, params: Buffer): void {
-      const told = interests.hears(server, uri) && interests.updateFor(view(), server, uri, params);
-      if (told) deliver(notificationFrame('notifications/resources/updated', told));
+    tellUpdate(process: Member, uri: string, params: Buffer): void {
+      if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
+      const told = interests.updateFor(view(), process.server, uri, params);
+      if (told && hasListener()) deliver(notificationFrame('notifications/resources/updated', told));
     },
-    tellLog(level: string, params: Buffer): void {
-      // A stream that was never opened has no reader to keep log lines for.
-      if (identity.door === 'http' && !world.streams.isRead(session)) return;
-      if (isLoud(level, interests.level)) deliver(notificationFrame('notifications/message', params));
+    tellLog(process: Member, level: string, params: Buffer): void {
+      if (!hasListener() || !isServedBy(process) || !hears(process.server, level)) return;
+      deliver(notificationFrame('notifications/message', params));
     },
     definitionOf(tool: string): Buffer | undefined {
       const target = view().find('tools', tool);
@@ -139,14 +152,15 @@ export function createSession(world: World, identity: Identity) {
       const listing = source && world.catalog.get(source.key, 'tools');
       return listing?.entries.find(({ name }) => name === target?.name)?.bytes;
     },
-    isServedBy: (process: Member): boolean => world.scopes.members(viewer).includes(process),
+    isServedBy,
     restore: () => interests.restore(),
     get level() {
       return interests.level;
     },
     /** It listens to something, or a server keeps a process for it alone. */
     get mustStay() {
-      return interests.count > 0 || world.scopes.members(viewer).some(({ name, server }) => name !== server);
+      const own = sessionHolder(session);
+      return interests.count > 0 || world.scopes.members(viewer).some(({ principal: whose }) => whose === own);
     },
     get isBusy() {
       return calls.inFlight > 0;
@@ -172,9 +186,7 @@ function viewOf({ scopes }: World, viewer: Viewer): () => View {
 
 function errorOf(error: unknown): Buffer {
   if (error instanceof NotFound) return rpcError(-32002, error.message, { uri: error.uri });
-  const code = error instanceof TroupeError ? error.code : 'internal';
-  const failure: Failure = { code, delivery: 'not sent', message: sentence(error) };
-  return errorObject(failure);
+  return errorObject(failureOf(error));
 }
 
 const rpcError = (code: number, message: string, data?: object): Buffer =>

@@ -15,6 +15,7 @@ const TOUCH_MS = 60_000;
 const EXPIRE_EVERY = 60;
 
 export function startSweeper({ store, live, idleMs, onTrouble }: SweeperOptions) {
+  const touchMs = Math.min(TOUCH_MS, idleMs / 4);
   let lookedAt = Date.now();
   let sweeps = 0;
   const timer = setInterval(sweep, SWEEP_MS).unref();
@@ -36,7 +37,7 @@ export function startSweeper({ store, live, idleMs, onTrouble }: SweeperOptions)
     const { session, actor } = each;
     const isUsed = each.holders > 0 || session.isBusy;
     if (isUsed) each.usedAt = Date.now();
-    if (each.usedAt - each.touchedAt > TOUCH_MS) touch(each);
+    if (each.usedAt - each.touchedAt > touchMs) touch(each);
     if (!isUsed && Date.now() - each.usedAt > SWEEP_MS && actor.getSnapshot().matches('open'))
       actor.send({ type: 'left', mustStay: session.mustStay });
   }

@@ -1,6 +1,7 @@
 // What a session needs of the rest of the daemon.
 
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Kind } from '../catalog/kinds.ts';
 import type { Frame } from '../protocol/frame.ts';
 import type { Cast } from '../servers/cast.ts';
 import type { Member } from '../servers/member.ts';
@@ -14,6 +15,8 @@ export type World = {
   readonly store: Store;
   readonly scopes: Scopes;
   readonly streams: LocalStreams;
+  /** Resolves when that list is known, or when it is plain that it will not be for a while. */
+  readonly firstList: (process: Member, kind: Kind) => Promise<void> | undefined;
   /** A session's log level has changed, so a server may have to say more, or less. */
   readonly setLevels: (member: Member) => void;
   /** We have no use for this message; another daemon that serves the same session may. */

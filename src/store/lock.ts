@@ -1,7 +1,7 @@
 // One holder per name and machine: a lock that the kernel frees when its process dies, however it dies.
 // It is an open EXCLUSIVE transaction on an empty database; nothing is ever written to it.
 
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
@@ -26,15 +26,15 @@ export function acquireLock(directory: string, name: string, waitMs = INSTANT_MS
   };
 }
 
-export function isHeld(directory: string, name: string): boolean {
-  const lock = acquireLock(directory, name);
+export function isHeld(directory: string, name: string, waitMs = INSTANT_MS): boolean {
+  const lock = acquireLock(directory, name, waitMs);
   lock?.release();
   return lock === undefined;
 }
 
 /** The names of all locks that were ever taken there, held or free. */
 export function locksIn(directory: string, prefix: string): string[] {
-  if (!existsSync(directory)) return [];
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return [];
   return readdirSync(directory)
     .filter((file) => file.startsWith(prefix) && file.endsWith(SUFFIX))
     .map((file) => file.slice(0, -SUFFIX.length))

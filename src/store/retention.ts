@@ -5,6 +5,7 @@ import { WRITES } from './statements.ts';
 
 const RESTS_MS = 60_000;
 const BREATHES_MS = 50;
+const BUSY_MS = 200;
 
 const HOUR_MS = 3_600_000;
 /** Whoever wants to resume a stream does so soon; an ended session is kept until every daemon has seen its end. */
@@ -28,8 +29,8 @@ export function startRetention(
   let timer = setTimeout(prune, BREATHES_MS);
 
   function prune(): void {
-    const hasMore = isIdle() && pruned() > 0;
-    timer = setTimeout(prune, hasMore ? BREATHES_MS : RESTS_MS);
+    if (!isIdle()) timer = setTimeout(prune, BUSY_MS);
+    else timer = setTimeout(prune, pruned() > 0 ? BREATHES_MS : RESTS_MS);
   }
 
   function pruned(): number {

@@ -34,10 +34,13 @@ export const WRITES = {
 
   addStream: 'INSERT INTO streams (id, session, request_id, daemon, is_over, at) VALUES (?, ?, ?, ?, 0, ?)',
   addEvent: 'INSERT INTO events (stream, frame, is_last, at) VALUES (?, ?, ?, ?)',
-  // The last event of every stream that its daemon can no longer go on with: (error object, now, daemon).
+  // The last event of every stream that its daemon can no longer go on with: (error object, now, daemon, begun until).
   interruptStreams: `INSERT INTO events (stream, frame, is_last, at)
     SELECT id, CAST('{"jsonrpc":"2.0","id":' || request_id || ',"error":' || ? || '}' AS BLOB), 1, ? FROM streams
-    WHERE daemon = ? AND is_over = 0`,
+    WHERE daemon = ? AND is_over = 0 AND at <= ?`,
+  // (stream, stream, how many to keep)
+  trimStream: `DELETE FROM events WHERE stream = ? AND seq <=
+    (SELECT seq FROM events WHERE stream = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
   pruneStreams: 'DELETE FROM streams WHERE id IN (SELECT id FROM streams WHERE at < ? ORDER BY at LIMIT 1000)',
   // Large ones would fill the disk long before there are too many.
   pruneLargeEvents: `DELETE FROM events WHERE seq IN

@@ -1,10 +1,13 @@
 // Where things live, for every way of saying so.
 
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { mendName } from '../../src/config/names.ts';
 import { instanceOfLock, pathsOf } from '../../src/config/paths.ts';
+import { realPathsOf } from '../../src/config/real-paths.ts';
+import { scratch } from '../support/scratch.ts';
 
 const HOME = '/home/me';
 
@@ -82,6 +85,22 @@ test('a further daemon has a name in everything that is its own, and shares the 
   expect(pathsOf({ TROUPE_STATE: '/s', TROUPE_INSTANCE: 'home' }, { instance: '' })).toEqual(usual);
   expect([usual.lock, work.lock].map(instanceOfLock)).toEqual([undefined, 'work']);
   expect(() => pathsOf({}, { instance: 'My Work' })).toThrow(/must match .*; call it "my-work"/);
+});
+
+test('one state directory has one name, through links and other spellings, before and after it was made', async () => {
+  await using dir = await scratch();
+  mkdirSync(join(dir.path, 'real'));
+  symlinkSync(join(dir.path, 'real'), join(dir.path, 'link'));
+  const plain = realPathsOf({ TROUPE_STATE: join(dir.path, 'real/deep/state') });
+  const spellings = ['link/deep/state', 'real/deep/state/', 'link/../real/deep/./state'];
+  const others = () => spellings.map((each) => realPathsOf({ TROUPE_STATE: `${dir.path}/${each}` }));
+  expect(plain.state).toBe(join(dir.path, 'real/deep/state'));
+  expect(others()).toEqual(spellings.map(() => plain));
+  mkdirSync(plain.state, { recursive: true });
+  expect(others()).toEqual(spellings.map(() => plain));
+  expect(realPathsOf({ HOME: join(dir.path, 'link') }, { platform: 'linux' }).state).toBe(
+    join(dir.path, 'real/.local/state/troupe'),
+  );
 });
 
 test('each daemon has a socket of its own, however long the path', () => {

@@ -74,6 +74,26 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     expect(idle).toBe(2);
   });
 
+  it('keeps a call on which somebody is asked as long as it may last at all, until the last has answered', () => {
+    const s = stage(driver);
+    s.attach();
+    s.open();
+    const request = s.submit('a');
+    const patience = request.deadline;
+    const [first, second] = [s.lane.suspend(request), s.lane.suspend(request)];
+    first();
+    first(); // answered and withdrawn in one: it counts once
+    expect(request.deadline).toBe(request.latestDeadline);
+    s.lane.progress(request.id, { progress: 1 });
+    expect(request.deadline).toBe(request.latestDeadline);
+    second();
+    expect(request.deadline).toBeLessThan(request.latestDeadline);
+    expect(request.deadline).toBeGreaterThanOrEqual(patience);
+    s.lane.answer(request.id, 'result', Buffer.from('{}'));
+    s.lane.suspend(request)(); // too late to matter
+    expect(s.outcomes).toHaveLength(1);
+  });
+
   it('counts as idle from the last caller’s answer on; requests of our own do not keep a server awake', async () => {
     const s = stage(driver);
     s.attach();

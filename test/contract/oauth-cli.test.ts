@@ -20,12 +20,12 @@ async function stage(options: { denies?: boolean; loginMs?: number } = {}) {
   const since = Date.now();
   const client = await oauthClient({
     ...{ path: place.directory, ...(options.loginMs && { loginMs: options.loginMs }) },
-    members: () => (told.length > 0 ? [] : [{ name: 'guarded', config, principal: '_', state: 'needs login', since }]),
+    members: () => (told.length > 0 ? [] : [{ name: 'guarded', config, onBehalfOf: '_', state: 'needs login', since }]),
     onLogin: (name) => told.push(`login.done ${name}`),
   });
   const members: Record<string, object> = {
-    guarded: { name: 'guarded', principal: '_', state: 'ready', config },
-    local: { name: 'local', principal: '_', state: 'ready', config: { transport: 'stdio', name: 'local' } },
+    guarded: { name: 'guarded', onBehalfOf: '_', state: 'ready', config },
+    local: { name: 'local', onBehalfOf: '_', state: 'ready', config: { transport: 'stdio', name: 'local' } },
   };
   const methods = loginMethods({
     oauth: client.oauth,

@@ -5,8 +5,8 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { discoverAuthorizationServerMetadata } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
+import { reachOf } from '../../src/config/reach.ts';
 import { guardedFetch, type Lookup } from '../../src/servers/oauth/guarded-fetch.ts';
-import { reachOf } from '../../src/servers/oauth/reach.ts';
 
 /** A DNS of our own: each name has these addresses, in this order of asking. */
 function dns(...answers: string[][]): Lookup {
@@ -48,14 +48,14 @@ it.each([
   ['172.31.0.1', 'private'],
   ['192.168.1.1', 'private'],
   ['100.64.0.1', 'private'],
-  ['0.0.0.0', 'private'],
-  ['255.255.255.255', 'private'],
-  ['224.0.0.1', 'private'],
+  ['0.0.0.0', 'reserved'],
+  ['255.255.255.255', 'reserved'],
+  ['224.0.0.1', 'reserved'],
   ['fd00::1', 'private'],
-  ['64:ff9b::a00:1', 'private'],
-  ['2002:a00:1::', 'private'],
-  ['::', 'private'],
-  ['not an address', 'private'],
+  ['64:ff9b::a00:1', 'reserved'],
+  ['2002:a00:1::', 'reserved'],
+  ['::', 'reserved'],
+  ['not an address', 'reserved'],
 ])('%s is %s', (address, reach) => expect(reachOf(address)).toBe(reach));
 
 describe('for a server that is out in the internet', () => {

@@ -76,7 +76,7 @@ it('keeps no token in a form that anybody could read', async () => {
   const bytes = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
   expect(bytes.some((each) => each.includes('credentials_place'))).toBe(true);
   expect(bytes.some((each) => each.includes(token) || each.includes('refresh_token'))).toBe(false);
-  const key = statSync(join(all.path, 'oauth.key'));
+  const key = statSync(join(all.path, 'seal.key'));
   expect([key.size, key.mode & 0o777]).toEqual([32, 0o600]);
 });
 

@@ -4,9 +4,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createLeases } from '../../src/servers/oauth/lease.ts';
 import { renew } from '../../src/servers/oauth/renewal.ts';
 import { createVault, type Grant } from '../../src/servers/oauth/vault.ts';
@@ -176,7 +178,7 @@ it.each([
   expect(issuer.granted.length).toBeLessThanOrEqual(5);
 });
 
-it('one holder at a time: the lease of the dead is inherited, also after the clock was set back', async () => {
+it('one holder at a time: the lease of the dead is inherited, also after the machine was started anew', async () => {
   await using client = await oauthClient();
   const leases = createLeases(client.store);
   const [one, other] = await Promise.all([leases.take('a'), leases.take('a')]);
@@ -184,12 +186,24 @@ it('one holder at a time: the lease of the dead is inherited, also after the clo
   expect(await leases.take('b')).toBeDefined();
   await (one ?? other)!();
   expect(await leases.take('a')).toBeDefined();
+  const now = Number(process.hrtime.bigint() / 1_000_000n);
   for (const [name, until] of [
-    ['c', Date.now() - 1],
-    ['d', Date.now() + 86_400_000],
+    ['c', now - 1],
+    ['d', now + 86_400_000], // from before the machine was started anew
   ] as const) {
-    await client.store.commit('takeLease', [name, 'dead', until, Date.now(), Date.now() + 120_000]);
+    await client.store.commit('takeLease', [name, 'dead', until, now, now]);
     expect(await leases.take(name)).toBeDefined();
+  }
+});
+
+it('a lease is no shorter because somebody set the clock', async () => {
+  await using client = await oauthClient();
+  const leases = createLeases(client.store);
+  expect(await leases.take('a')).toBeDefined();
+  for (const jump of [3_600_000, -3_600_000]) {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + jump });
+    expect(await leases.take('a')).toBeUndefined();
+    vi.useRealTimers();
   }
 });
 
@@ -206,6 +220,17 @@ it('whoever drops what it read takes nothing away that was saved since', async (
   await vault.saveGrant(place, grant('new'));
   await vault.dropGrant(place, seen);
   expect(vault.grant(place)?.value.tokens.access_token).toBe('new');
+});
+
+it('writes down no address, whose query may be a secret', async () => {
+  await using client = await oauthClient();
+  const vault = createVault(client.store, client.path);
+  const place = { server: 's', resource: 'https://s.example/mcp?key=hush-hush', principal: '_' };
+  await vault.saveChallenge(place, { scope: 'mcp:read' });
+  expect(vault.challenge(place)).toEqual({ scope: 'mcp:read' });
+  expect(vault.challenge({ ...place, resource: 'https://s.example/mcp?key=other' })).toBeUndefined();
+  const folder = join(client.path, 'database');
+  for (const name of readdirSync(folder)) expect(readFileSync(join(folder, name)).includes('hush-hush')).toBe(false);
 });
 
 function caller(path: string, server: string) {

@@ -2,7 +2,8 @@
 // the arguments that a tool marks. A tool whose marks cannot be honoured is not offered.
 
 import { describe, expect, it } from 'vitest';
-import { encoded, mirroredHeaders, mirrorsOf } from '../../src/servers/remote/mirrored.ts';
+import { decoded, encoded } from '../../src/protocol/header-text.ts';
+import { mirroredHeaders, mirrorsOf } from '../../src/servers/remote/mirrored.ts';
 import { eventually } from '../support/eventually.ts';
 import { json, listen, remoteCast, scripted } from '../support/remote.ts';
 
@@ -23,6 +24,7 @@ describe('values', () => {
     ['', '=?base64??='],
   ])('%j is sent as %s', (value, expected) => {
     expect(encoded(value)).toBe(expected);
+    expect(decoded(expected)).toBe(value);
   });
 });
 

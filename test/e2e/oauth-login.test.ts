@@ -6,6 +6,7 @@ import { execa } from 'execa';
 import { expect, it } from 'vitest';
 import { authority, browse, resource } from '../support/authorization.ts';
 import { type Daemon, daemon, MAIN } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** What a person does: reads the URL, opens it, and waits for the word. */
 async function login({ env }: Daemon, server: string): Promise<{ exitCode?: number; outcome: string }> {
@@ -45,4 +46,14 @@ it('needs a login, says so to everybody, serves after it, remembers it, and forg
 
   expect((await d.cli('logout', 'guarded')).stdout).toBe('You are logged out of guarded.');
   await d.until('guarded', 'needs login');
+});
+
+it('needs a login also where only what comes after the handshake does, and then reads its lists', async () => {
+  await using issuer = await authority();
+  await using mcp = await resource({ authority: issuer, open: ['initialize', 'notifications/initialized'] });
+  await using d = await daemon({ servers: { guarded: { type: 'http', url: mcp.url } } });
+  await d.until('guarded', 'needs login');
+  expect(await login(d, 'guarded')).toEqual({ exitCode: 0, outcome: 'done' });
+  await d.until('guarded', 'ready');
+  await eventually(async () => expect((await d.server('guarded')).tools).toBe(1));
 });

@@ -101,10 +101,13 @@ export type ResourceOptions = {
   readonly scope?: string;
   /** Whether it has metadata that name its authorization server. */
   readonly hasMetadata?: boolean;
+  /** The methods for which it lets everybody in. */
+  readonly open?: readonly string[];
 };
 
 /** An MCP server with one tool, at `/mcp`. */
-export async function resource({ authority: trusted, scope = 'mcp:read', hasMetadata = true }: ResourceOptions) {
+export async function resource(options: ResourceOptions) {
+  const { authority: trusted, scope = 'mcp:read', hasMetadata = true, open = [] } = options;
   const http = createServer();
   const origin = await listening(http);
   const url = `${origin}/mcp`;
@@ -119,8 +122,9 @@ export async function resource({ authority: trusted, scope = 'mcp:read', hasMeta
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     const good = revoked.has(token) ? undefined : await trusted.isGood(token, url);
     const pointer = `Bearer resource_metadata="${document}", scope="${needed.scope}"`;
-    if (!good) return response.writeHead(401, { 'www-authenticate': pointer }).end();
-    const isShort = needed.scope.split(' ').some((each) => !good.scope.split(' ').includes(each));
+    const isOpen = open.includes(String(request.headers['mcp-method']));
+    if (!good && !isOpen) return response.writeHead(401, { 'www-authenticate': pointer }).end();
+    const isShort = !isOpen && needed.scope.split(' ').some((each) => !good?.scope.split(' ').includes(each));
     const short = { 'www-authenticate': `${pointer}, error="insufficient_scope"` };
     if (isShort) return response.writeHead(403, short).end();
     calls++;

@@ -10,7 +10,7 @@ const [path, server, count] = process.argv.slice(2);
 const store = await openStore(join(path, 'database'));
 const oauth = createOAuth({ store, directory: path, members: () => [], onLogin: () => {} });
 const config = JSON.parse(server);
-const authorizer = oauth.authorizerOf({ config, principal: '_' });
+const authorizer = oauth.authorizerOf({ config, onBehalfOf: '_' });
 console.log('ready');
 await once(process.stdin, 'data');
 

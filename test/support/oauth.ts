@@ -20,7 +20,7 @@ export async function oauthClient(options: Partial<OAuthOptions> & { path?: stri
   const oauth = createOAuth({ store, directory: path, members: () => [], onLogin: () => {}, ...options });
   return {
     ...{ ...oauth, oauth, store, path },
-    authorizer: (config: RemoteServer, principal = '_') => oauth.authorizerOf({ config, principal }),
+    authorizer: (config: RemoteServer, onBehalfOf = '_') => oauth.authorizerOf({ config, onBehalfOf }),
     async [Symbol.asyncDispose]() {
       oauth.close();
       await store.close();

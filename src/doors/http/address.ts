@@ -1,24 +1,21 @@
-// Where the door listens. A port that was only preferred gives way to any free one; an address that was asked for does not.
+// Where the door listens, and the sentence that says why it cannot listen there.
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { inUrl } from '../../config/addresses.ts';
 import { sentence, TroupeError } from '../../failures.ts';
-import { inUrl } from './gate.ts';
 
 export type Address = {
   readonly host: string;
   /** 0 picks one. */
   readonly port: number;
-  /** Nobody asked for this port: if it is taken, another will do. */
-  readonly isPreferred?: boolean;
 };
 
 /** Resolves with the port, once it is open. */
-export async function listen(server: Server, { host, port, isPreferred = false }: Address): Promise<number> {
+export async function listen(server: Server, { host, port }: Address): Promise<number> {
   try {
     return await bind(server, host, port);
   } catch (cause) {
-    if (isPreferred && codeOf(cause) === 'EADDRINUSE') return listen(server, { host, port: 0 });
     throw new TroupeError('unavailable', complaint(cause, host, port), { cause });
   }
 }

@@ -1,4 +1,4 @@
-// One POST and the answers to its requests: plain JSON if they come soon and alone, else a stream of events which the host
+// One POST and the answer to its request: plain JSON if it comes soon and alone, else a stream of events which the host
 // can come back to. A host that leaves cancels nothing: what comes then goes to its stream, if it has one.
 // Nearly every call is one of these, so one that is answered soon makes little more than its record and its line.
 
@@ -7,17 +7,7 @@ import { sentence, TroupeError } from '../../failures.ts';
 import type { HostSession, Line, Stream } from '../../sessions/host.ts';
 import { startEvents, writeLive } from './events.ts';
 import { readStream } from './reading.ts';
-import { type House, isGone, sendJson, type Visit } from './visit.ts';
-
-export type Exchanged = {
-  readonly visit: Visit;
-  readonly session: HostSession;
-  /** Of the first request that is to be answered. */
-  readonly id: string;
-  /** How many are to be answered: at least one. */
-  readonly owed: number;
-  readonly isBatch: boolean;
-};
+import { type House, isGone, refuseThrown, sendJson, type Visit } from './visit.ts';
 
 /** Waits for its answer until the deadline, then becomes a stream. */
 export type Exchange = Due & {
@@ -25,11 +15,10 @@ export type Exchange = Due & {
   readonly visit: Visit;
   readonly session: HostSession;
   readonly id: string;
-  readonly isBatch: boolean;
   readonly leave: () => void;
-  owed: number;
   isStream: boolean;
-  /** What has come and has not gone: answers that may yet be JSON, or messages whose stream is being committed. */
+  isAnswered: boolean;
+  /** What has come while the stream is being committed. */
   held: Message[] | undefined;
   append: Stream['append'] | undefined;
 };
@@ -38,7 +27,7 @@ type Message = { readonly frame: Buffer; readonly isLast: boolean };
 export type Patience = Deadlines<Exchange>;
 export const createPatience = (): Patience => createDeadlines<Exchange>(becomeStream);
 
-export function beginExchange(house: House, { visit, session, id, owed, isBatch }: Exchanged): Line {
+export function beginExchange(house: House, visit: Visit, session: HostSession, id: string): Line {
   const exchange: Exchange = {
     deadline: now() + house.timing.patienceMs,
     slot: -1,
@@ -46,10 +35,9 @@ export function beginExchange(house: House, { visit, session, id, owed, isBatch 
     visit,
     session,
     id,
-    isBatch,
     leave: session.hold(),
-    owed,
     isStream: false,
+    isAnswered: false,
     held: undefined,
     append: undefined,
   };
@@ -64,14 +52,14 @@ function tell(exchange: Exchange, frame: Buffer): void {
 }
 
 function answer(exchange: Exchange, frame: Buffer): void {
-  const { house, visit, isBatch } = exchange;
-  exchange.owed -= 1;
-  if (exchange.isStream || isBatch) put(exchange, frame, exchange.owed === 0);
-  if (exchange.owed > 0) return;
+  const { house, visit } = exchange;
+  if (exchange.isAnswered) return;
+  exchange.isAnswered = true;
   house.patience.remove(exchange);
   house.owed.count -= 1;
   exchange.leave();
-  if (!exchange.isStream) sendJson(visit, 200, isBatch ? arrayOf(exchange.held ?? []) : frame);
+  if (exchange.isStream) put(exchange, frame, true);
+  else sendJson(visit, 200, frame);
 }
 
 function becomeStream(exchange: Exchange): void {
@@ -79,10 +67,14 @@ function becomeStream(exchange: Exchange): void {
   house.patience.remove(exchange);
   if (exchange.isStream || isGone(visit)) return;
   exchange.isStream = true;
-  house.sessions.streams.open(session.id, id).then(
-    (stream) => keep(exchange, stream),
-    (error) => keepNothing(exchange, error),
-  );
+  house.sessions.streams
+    .open(session.id, id)
+    .then(
+      (stream) => keep(exchange, stream),
+      (error) => keepNothing(exchange, error),
+    )
+    // What is kept cannot be read: the request goes on, and its host hears that nobody knows what becomes of it.
+    .catch((error) => refuseThrown(visit, house, error, { id, delivery: 'outcome unknown' }));
 }
 
 function keep(exchange: Exchange, stream: Stream): void {
@@ -115,10 +107,3 @@ function put(exchange: Exchange, frame: Buffer, isLast: boolean): void {
   exchange.held ??= [];
   exchange.held.push({ frame, isLast });
 }
-
-function arrayOf(messages: readonly Message[]): Buffer {
-  const parts = messages.flatMap(({ frame }, index) => (index === 0 ? [frame] : [COMMA, frame]));
-  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
-}
-
-const COMMA = Buffer.from(',');

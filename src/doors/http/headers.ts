@@ -3,7 +3,9 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Frame } from '../../protocol/frame.ts';
+import { decoded } from '../../protocol/header-text.ts';
 import { member, stringOf } from '../../protocol/json.ts';
+import { textAt } from '../../protocol/rewrite.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import type { HeaderDeclarations } from './visit.ts';
 
@@ -23,7 +25,7 @@ export function mismatchOf(headers: IncomingHttpHeaders, frame: Frame): string |
   if (method !== undefined && !says(method, frame.method)) return mismatch('Mcp-Method', method, frame.method);
   const key = Object.hasOwn(NAMED_BY, frame.method) ? NAMED_BY[frame.method] : undefined;
   if (name === undefined || key === undefined) return undefined;
-  const named = textAt(frame.params, key);
+  const named = frame.params && textAt(frame.params, [key]);
   return named !== undefined && says(name, named) ? undefined : mismatch('Mcp-Name', name, named);
 }
 
@@ -35,7 +37,7 @@ export function paramMismatchOf(
   session: HostSession,
 ): string | undefined {
   if (frame.method !== 'tools/call' || !hasParams(headers)) return undefined;
-  const tool = textAt(frame.params, 'name');
+  const tool = frame.params && textAt(frame.params, ['name']);
   const given = frame.params && member(frame.params, 'arguments');
   for (const { header, path } of tool === undefined ? [] : declarations(session, tool)) {
     const value = headers[`mcp-param-${header.toLowerCase()}`];
@@ -53,11 +55,6 @@ function hasParams(headers: IncomingHttpHeaders): boolean {
   return false;
 }
 
-const textAt = (params: Buffer | undefined, key: string): string | undefined => {
-  const value = params && member(params, key);
-  return value && stringOf(value);
-};
-
 const says = (header: string | string[], text: string): boolean => decoded(header) === text;
 
 /** Numbers may be written in more than one way; `null` is never sent. */
@@ -70,15 +67,6 @@ function saysJson(header: string | string[], value: Buffer): boolean {
 }
 
 const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
-
-/** What the header says, or undefined where it says nothing that a header may. */
-function decoded(header: string | string[]): string | undefined {
-  if (typeof header !== 'string' || /[^\t\x20-\x7e]/.test(header)) return undefined;
-  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
-  if (base64 === undefined) return header;
-  const bytes = Buffer.from(base64, 'base64');
-  return bytes.toString('base64').replace(/=+$/, '') === base64.replace(/=+$/, '') ? bytes.toString() : undefined;
-}
 
 function mismatch(name: string, header: string | string[], body: string | undefined): string {
   const shown = (text: string | undefined): string =>

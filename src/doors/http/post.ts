@@ -2,10 +2,12 @@
 // here, on this response; notifications and responses are taken with 202.
 
 import { FAILURES } from '../../failures.ts';
-import { errorFrame, resultFrame } from '../../protocol/compose.ts';
-import { ERA_FACTS } from '../../protocol/eras.ts';
+import { resultFrame } from '../../protocol/compose.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
-import type { HostSession, Line } from '../../sessions/host.ts';
+import type { HostSession } from '../../sessions/host.ts';
+import { handTo, type Request } from '../answers.ts';
+import { NO_LINE } from '../batches.ts';
+import { takeBatch } from './batch.ts';
 import { acceptsBoth, isJson, readBody } from './bodies.ts';
 import { beginExchange } from './exchange.ts';
 import { mismatchOf, paramMismatchOf } from './headers.ts';
@@ -13,7 +15,7 @@ import { sessionOf, speaksOurVersion } from './session.ts';
 import {
   HEADER_MISMATCH,
   type House,
-  INVALID_REQUEST,
+  invalid,
   refuse,
   refuseBusy,
   refuseThrown,
@@ -22,11 +24,7 @@ import {
   type Visit,
 } from './visit.ts';
 
-type Request = Extract<Frame, { kind: 'request' }>;
-
 const NO_PARAMS = Buffer.from('{}');
-/** Notifications and responses are answered by nobody. */
-export const NO_LINE: Line = { tell: () => {}, answer: () => {} };
 
 export function post(house: House, visit: Visit): void {
   const { headers } = visit.req;
@@ -38,15 +36,15 @@ export function post(house: House, visit: Visit): void {
 }
 
 /** One JSON-RPC message, or the refusal that it deserves. */
-export function readMessage(house: House, visit: Visit, onFrame: (frame: Frame) => void): void {
+export function readMessage(house: House, visit: Visit, onFrame: (frame: Frame, bytes: number) => void): void {
   const { maxBodyBytes } = house.settings;
   const onBody = (body: Buffer): void => {
     const frame = readFrame(body);
     if (frame.kind === 'malformed') return refuse(visit, 400, { rpc: frame.code, message: frame.why, id: frame.id });
     try {
-      onFrame(frame);
+      onFrame(frame, body.length);
     } catch (error) {
-      refuseThrown(visit, house, error, frame.kind === 'request' ? frame.id : undefined);
+      refuseThrown(visit, house, error, frame.kind === 'request' ? { id: frame.id } : {});
     }
   };
   const onTooLarge = (): void => {
@@ -65,56 +63,32 @@ function take(house: House, visit: Visit, frame: Frame): void {
   if (!session) return;
   if (frame.kind === 'batch') return takeBatch(house, visit, session, frame.frames);
   if (frame.kind !== 'request') {
-    session.receive(frame, NO_LINE);
+    handTo(session, frame, NO_LINE, house.onFault);
     return sendEmpty(visit, 202);
   }
   const param =
     house.headerDeclarations && paramMismatchOf(visit.req.headers, frame, house.headerDeclarations, session);
   if (param) return refuse(visit, 400, { rpc: HEADER_MISMATCH, message: param, id });
   if (isFull(house, visit, session, id)) return;
-  session.receive(frame, beginExchange(house, { visit, session, id: frame.id, owed: 1, isBatch: false }));
+  handTo(session, frame, beginExchange(house, visit, session, frame.id), house.onFault);
 }
 
 async function initialize(house: House, visit: Visit, { id, params = NO_PARAMS }: Request): Promise<void> {
-  if (visit.req.headers['mcp-session-id'] !== undefined) {
-    if (!sessionOf(house, visit, id)) return;
-    return invalid(visit, 400, 'the session is initialized already; leave out Mcp-Session-Id to begin another', id);
-  }
   const { principal, scope } = visit;
   try {
+    if (visit.req.headers['mcp-session-id'] !== undefined) {
+      if (!sessionOf(house, visit, id)) return;
+      return invalid(visit, 400, 'the session is initialized already; leave out Mcp-Session-Id to begin another', id);
+    }
     const { session, result } = await house.sessions.open({ principal, door: 'http', scope, params });
     sendJson(visit, 200, resultFrame(id, result), ['Mcp-Session-Id', session.id]);
   } catch (error) {
-    refuseThrown(visit, house, error, id);
+    refuseThrown(visit, house, error, { id });
   }
-}
-
-/** Only 2025-03-26 has them. Each message is on its own, but the answers come together. */
-function takeBatch(house: House, visit: Visit, session: HostSession, frames: readonly Frame[]): void {
-  if (!ERA_FACTS[session.era].batches)
-    return invalid(visit, 400, `MCP ${session.era} has no batches; send one message in each POST`);
-  if (frames.some((frame) => frame.kind === 'request' && frame.method === 'initialize'))
-    return invalid(visit, 400, 'initialize must not be part of a batch; send it alone');
-  const owed = frames.filter(({ kind }) => kind === 'request' || kind === 'malformed');
-  if (owed.length > 0 && isFull(house, visit, session)) return;
-  const [first] = owed;
-  const id = (first && 'id' in first && first.id) || 'null';
-  const line = first ? beginExchange(house, { visit, session, id, owed: owed.length, isBatch: true }) : NO_LINE;
-  for (const frame of frames) {
-    if (frame.kind === 'malformed') line.answer(errorFrame(frame.id ?? 'null', errorOf(frame.code, frame.why)));
-    else session.receive(frame, frame.kind === 'request' ? line : NO_LINE);
-  }
-  if (owed.length === 0) sendEmpty(visit, 202);
 }
 
 function isFull({ readers, settings }: House, visit: Visit, session: HostSession, id?: string): boolean {
   if (!readers.isFull(session.id)) return false;
   refuseBusy(visit, `the session has ${settings.maxStreams} open streams already (x-troupe.http.maxStreams)`, id);
   return true;
-}
-
-const errorOf = (code: number, message: string): Buffer => Buffer.from(JSON.stringify({ code, message }));
-
-function invalid(visit: Visit, status: number, message: string, id?: string): void {
-  refuse(visit, status, { rpc: INVALID_REQUEST, message, id });
 }

@@ -38,9 +38,6 @@ export function createReaders(maxPerSession: number) {
       bySession.set(reader.session, others.add(reader));
       return () => leave(reader);
     },
-    retireSession(session: string): void {
-      for (const reader of [...(bySession.get(session) ?? [])]) reader.retire();
-    },
     retireStanding(): void {
       for (const reader of [...byStream.values()]) if (reader.isStanding) reader.retire();
     },

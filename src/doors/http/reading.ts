@@ -3,7 +3,7 @@
 
 import type { HostSession, Place } from '../../sessions/host.ts';
 import { endForNow, knowsPolling, startEvents, writeEvent, writePrimer } from './events.ts';
-import { type House, isGone, onGone, sendEmpty, type Visit } from './visit.ts';
+import { type House, isGone, onGone, refuseThrown, sendEmpty, type Visit } from './visit.ts';
 
 export type Reading = {
   readonly visit: Visit;
@@ -21,7 +21,7 @@ export function readStream(house: House, { visit, session, place: start, primer 
   const { streams } = house.sessions;
   const mayRotate = knowsPolling(session.era);
   const retireAt = performance.now() + house.timing.rotateMs;
-  let place = start;
+  let lastId = '';
   let stop: (() => void) | undefined;
   let isFull = false;
 
@@ -31,14 +31,14 @@ export function readStream(house: House, { visit, session, place: start, primer 
     startEvents(visit, ['Mcp-Session-Id', session.id], { keepAliveMs: house.settings.keepAliveMs, onTick });
     if (primer !== undefined && mayRotate) writePrimer(visit, primer);
   };
-  const follow = (): void => {
+  const follow = (place: Place): void => {
     stop = streams.follow(
       place,
       ({ id, frame }) => {
         if (isFull || isOver()) return false; // it is on the disk, and will be handed over again
         begin();
         writeEvent(visit, frame, id);
-        place = (id !== '' && streams.locate(session.id, id)) || place;
+        lastId = id || lastId;
         isFull = res.writableLength > MOST_UNREAD;
         return true;
       },
@@ -57,24 +57,30 @@ export function readStream(house: House, { visit, session, place: start, primer 
     endForNow(visit);
   };
   const onTick = (): void => {
-    const isKnown = house.sessions.find(session.id, session.principal) !== undefined; // another daemon may have ended it
-    if (!isKnown || (mayRotate && performance.now() > retireAt)) retire();
+    if (mayRotate && performance.now() > retireAt) retire();
+  };
+  const onEnded = (): void => {
+    if (isStanding) retire(); // the others end with the answer to their request
   };
 
   const isStanding = streams.standing(session.id).stream === start.stream;
   const reader = { session: session.id, stream: start.stream, isStanding, retire };
-  const leave = [session.hold(), house.readers.enter(reader)];
+  const leave = [session.hold(), house.readers.enter(reader), session.onEnded(onEnded)];
   res.on('drain', () => {
     if (!isFull || isOver()) return;
     isFull = false;
     stop?.();
-    follow();
+    try {
+      follow((lastId !== '' && streams.locate(session.id, lastId)) || start);
+    } catch (error) {
+      refuseThrown(visit, house, error); // the disk cannot be read: the host comes back when it can
+    }
   });
   onGone(visit, () => {
     stop?.();
     for (const each of leave) each();
   });
   if (primer !== undefined) begin();
-  follow();
+  follow(start);
   begin();
 }

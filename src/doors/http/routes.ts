@@ -20,14 +20,14 @@ const known = new Map<string, Route>();
 
 /** The same few come again and again. */
 export function routeOf(url: string): Route | undefined {
-  const found = known.get(url) ?? read(url);
-  if (found && known.size < MAX_KNOWN) known.set(url, found);
+  const end = url.indexOf('?');
+  const path = end < 0 ? url : url.slice(0, end);
+  const found = known.get(path) ?? read(path);
+  if (found && known.size < MAX_KNOWN) known.set(path, found);
   return found;
 }
 
-function read(url: string): Route | undefined {
-  const end = url.indexOf('?');
-  const path = end < 0 ? url : url.slice(0, end);
+function read(path: string): Route | undefined {
   if (path.length > LONGEST_PATH) return undefined;
   const [, first = '', second = ''] = /^\/([a-z]+)(?:\/([^/]*))?\/?$/.exec(path) ?? [];
   if (first === 'messages' && second === '') return { place: 'messages', scope: '' };

@@ -41,7 +41,7 @@ export type HttpOptions = {
 export type HttpDoor = { readonly url: string; close(): Promise<void> };
 
 const TIMING: Timing = {
-  ...{ patienceMs: 200, rotateMs: 15 * 60_000, drainMs: 10_000 },
+  ...{ patienceMs: 60, rotateMs: 15 * 60_000, drainMs: 10_000 },
   ...{ headMs: 10_000, bodyMs: 30_000, checkMs: 2_000 },
 };
 const MAX_HEAD_BYTES = 16_384;

@@ -2,20 +2,18 @@
 
 import { ERAS, eraOf } from '../../protocol/eras.ts';
 import type { HostSession } from '../../sessions/host.ts';
-import { type House, INVALID_REQUEST, refuse, type Visit } from './visit.ts';
+import { type House, invalid, type Visit } from './visit.ts';
 
 /** Undefined when there is none, and then it has been said. Whose a session is that is not theirs, nobody is told. */
 export function sessionOf({ sessions }: House, visit: Visit, id?: string): HostSession | undefined {
   const named = visit.req.headers['mcp-session-id'];
   if (typeof named !== 'string') {
-    const message = 'the Mcp-Session-Id header is missing; begin a session with initialize';
-    refuse(visit, 400, { rpc: INVALID_REQUEST, message, id });
+    invalid(visit, 400, 'the Mcp-Session-Id header is missing; begin a session with initialize', id);
     return undefined;
   }
   const session = sessions.find(named, visit.principal);
   if (session && session.scope === visit.scope && session.door === 'http') return session;
-  const message = 'there is no such session here, or it has ended; begin a new one with initialize';
-  refuse(visit, 404, { rpc: INVALID_REQUEST, message, id });
+  invalid(visit, 404, 'there is no such session here, or it has ended; begin a new one with initialize', id);
   return undefined;
 }
 
@@ -23,7 +21,6 @@ export function sessionOf({ sessions }: House, visit: Visit, id?: string): HostS
 export function speaksOurVersion(visit: Visit): boolean {
   const version = visit.req.headers['mcp-protocol-version'];
   if (version === undefined || (typeof version === 'string' && eraOf(version))) return true;
-  const message = `the MCP-Protocol-Version is not supported; supported are ${ERAS.join(', ')}`;
-  refuse(visit, 400, { rpc: INVALID_REQUEST, message });
+  invalid(visit, 400, `the MCP-Protocol-Version is not supported; supported are ${ERAS.join(', ')}`);
   return false;
 }

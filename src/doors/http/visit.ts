@@ -3,8 +3,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { HttpSettings } from '../../config/schema.ts';
-import { FAILURES, type FailureCode, sentence, TroupeError } from '../../failures.ts';
+import { type Delivery, errorObject, FAILURES, type FailureCode, failureOf } from '../../failures.ts';
 import { errorFrame } from '../../protocol/compose.ts';
+import type { Mirror } from '../../servers/remote/mirrored.ts';
 import type { HostSession, Scope, Sessions } from '../../sessions/host.ts';
 import type { Patience } from './exchange.ts';
 import type { Readers } from './readers.ts';
@@ -22,6 +23,8 @@ export type House = {
   readonly sessions: Sessions;
   readonly settings: HttpSettings;
   readonly logger: Logger;
+  /** What no host is told. */
+  readonly onFault: (error: unknown) => void;
   readonly timing: Timing;
   readonly readers: Readers;
   /** The exchanges that are not answered yet and may still be plain JSON. */
@@ -45,9 +48,8 @@ export type Timing = {
   readonly drainMs: number;
 };
 
-/** What a tool's `x-mcp-header` say: the name after `Mcp-Param-`, and where in the arguments the value lies. */
-export type HeaderDeclaration = { readonly header: string; readonly path: readonly string[] };
-export type HeaderDeclarations = (session: HostSession, tool: string) => readonly HeaderDeclaration[];
+/** What a tool's `x-mcp-header` say. */
+export type HeaderDeclarations = (session: HostSession, tool: string) => readonly Mirror[];
 
 export const INVALID_REQUEST = -32600;
 /** The draft's code for headers that say something else than the body. */
@@ -102,6 +104,10 @@ export function refuse(visit: Visit, status: number, { rpc, message, id = 'null'
   sendJson(visit, status, errorFrame(id, Buffer.from(JSON.stringify({ code: rpc, message }))), headers);
 }
 
+export function invalid(visit: Visit, status: number, message: string, id?: string): void {
+  refuse(visit, status, { rpc: INVALID_REQUEST, message, id });
+}
+
 const STATUS: { readonly [code in FailureCode]?: number } = {
   malformed: 400,
   invalid: 400,
@@ -112,17 +118,18 @@ const STATUS: { readonly [code in FailureCode]?: number } = {
 };
 const RETRY_SOON = ['Retry-After', '5'];
 
-/** What was thrown on the way. Our own errors are sentences for the person; of others only the log hears. */
-export function refuseThrown(visit: Visit, { logger }: House, error: unknown, id?: string): void {
+/** What was thrown on the way, to whoever has not heard anything yet. Others see the connection break, and may come back. */
+export function refuseThrown(
+  visit: Visit,
+  { onFault }: House,
+  error: unknown,
+  { id = 'null', delivery = 'not sent' as Delivery } = {},
+): void {
+  const failure = failureOf(error, onFault, delivery);
   if (visit.res.headersSent) return void visit.res.destroy();
-  if (!(error instanceof TroupeError)) {
-    logger.error({ door: 'http' }, `a request failed: ${sentence(error)}`);
-    const message = 'troupe could not handle the request; its log says why';
-    return refuse(visit, 500, { rpc: FAILURES.internal.rpc, message, id });
-  }
-  const { code, message } = error;
-  const status = STATUS[code] ?? 500;
-  refuse(visit, status, { rpc: FAILURES[code].rpc, message, id, ...(status === 503 && { headers: RETRY_SOON }) });
+  const status = STATUS[failure.code] ?? 500;
+  const mayRetry = status === 503 && delivery === 'not sent';
+  sendJson(visit, status, errorFrame(id, errorObject(failure)), mayRetry ? RETRY_SOON : undefined);
 }
 
 export function refuseBusy(visit: Visit, message: string, id?: string): void {

@@ -8,8 +8,8 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, fetch as send } from 'undici';
 import { isLoopback } from '../../config/addresses.ts';
+import { type Reach, reachOf } from '../../config/reach.ts';
 import { sentence } from '../../failures.ts';
-import { type Reach, reachOf } from './reach.ts';
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 export type Lookup = typeof systemLookup;
@@ -64,7 +64,8 @@ async function homeOf(hostname: string, lookup: Lookup): Promise<Reach> {
 }
 
 function allowedFrom(home: Reach, { protocol }: URL): ReadonlySet<Reach> {
-  const near: Reach[] = home === 'public' ? [] : ['private', 'loopback', ...(home === 'link-local' ? [home] : [])];
+  const near: Reach[] =
+    home === 'public' ? [] : ['private', 'reserved', 'loopback', ...(home === 'link-local' ? [home] : [])];
   const all = new Set<Reach>(['public', ...near]);
   return protocol === 'http:' ? new Set([...all].filter((reach) => reach === 'loopback')) : all;
 }

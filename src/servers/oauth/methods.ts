@@ -29,12 +29,12 @@ export function loginMethods({ oauth, member, restart }: LoginWorld) {
 
   return {
     async login({ server }: Record<string, unknown>): Promise<LoginStart> {
-      const { name, config, principal } = known(server);
+      const { name, config, onBehalfOf } = known(server);
       const spare = (why: string): LoginStart => ({ server: name, outcome: 'not needed', why });
       if (config.transport === 'stdio') return spare(`server ${name} is a process of this machine and needs no login`);
       if (config.oauth.grant === 'client_credentials')
         return spare(`server ${name} has credentials of its own in the configuration and needs no login`);
-      const begun = await oauth.login(config, principal);
+      const begun = await oauth.login(config, onBehalfOf);
       return begun ? { server: name, ...begun } : spare(`server ${name} needs no login`);
     },
 
@@ -51,10 +51,10 @@ export function loginMethods({ oauth, member, restart }: LoginWorld) {
     },
 
     async logout({ server }: Record<string, unknown>): Promise<{ server: string; wasLoggedIn: boolean }> {
-      const { name, config, principal, state } = known(server);
+      const { name, config, onBehalfOf, state } = known(server);
       if (config.transport === 'stdio') return { server: name, wasLoggedIn: false };
-      const wasLoggedIn = oauth.isLoggedIn(config, principal);
-      await oauth.logout(config, principal);
+      const wasLoggedIn = oauth.isLoggedIn(config, onBehalfOf);
+      await oauth.logout(config, onBehalfOf);
       if (wasLoggedIn && state === 'ready') restart(name); // what it was let in with is no longer to be used
       return { server: name, wasLoggedIn };
     },

@@ -2,7 +2,7 @@
 // for logins that another daemon on the same state directory has done.
 
 import { randomUUID } from 'node:crypto';
-import type { RemoteServer, ServerConfig } from '../../config/schema.ts';
+import type { RemoteServer } from '../../config/schema.ts';
 import { TroupeError } from '../../failures.ts';
 import type { Store } from '../../store/store.ts';
 import type { Member } from '../member.ts';
@@ -12,7 +12,7 @@ import { createLeases } from './lease.ts';
 import { beginLogin, type Login } from './login.ts';
 import { createVault, type Place } from './vault.ts';
 
-type Server = Pick<Member, 'name' | 'config' | 'principal' | 'state' | 'since'>;
+type Server = Pick<Member, 'name' | 'config' | 'onBehalfOf' | 'state' | 'since'>;
 
 export type OAuthOptions = {
   readonly store: Store;
@@ -39,9 +39,9 @@ export function createOAuth({ store, directory, members, onLogin, loginMs = LOGI
   const logins = new Map<string, Known>();
 
   function look(): void {
-    for (const { name, config, principal, state, since } of members()) {
+    for (const { name, config, onBehalfOf, state, since } of members()) {
       if (state !== 'needs login' || config.transport === 'stdio') continue;
-      const found = read(placeOf(config, principal));
+      const found = read(placeOf(config, onBehalfOf));
       if (found && found.value.obtainedAt > since - SLACK_MS) onLogin(name);
     }
   }
@@ -57,9 +57,9 @@ export function createOAuth({ store, directory, members, onLogin, loginMs = LOGI
 
   return {
     /** Who we are to a remote server; of the owner's processes nobody asks. */
-    authorizerOf({ config, principal }: { config: ServerConfig; principal: string }): Authorizer {
+    authorizerOf({ config, onBehalfOf }: Pick<Member, 'config' | 'onBehalfOf'>): Authorizer {
       if (config.transport === 'stdio') throw new TroupeError('internal', `${config.name} is no remote server`);
-      return authorizerOf({ vault, leases }, config, principal);
+      return authorizerOf({ vault, leases }, config, onBehalfOf);
     },
 
     /** The URL to open and the login's id, or nothing when the server lets everybody in. */

@@ -1,6 +1,7 @@
 // A new token in place of one that ends or was refused, asked for by one process at a time: with rotation, two refreshes of
 // the same token are taken for theft, and both sides lose. Whoever comes second waits, and takes what the first got.
 
+import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { auth, OAuthError, OAuthErrorCode, refreshAuthorization } from '@modelcontextprotocol/client';
 import type { RemoteServer } from '../../config/schema.ts';
@@ -55,9 +56,12 @@ export async function renew(renewal: Renewal, stale: Kept<Grant> | undefined): P
   throw new TroupeError('unavailable', `server ${place.server}: another process has been renewing its token for long`);
 }
 
-/** Per issuer, client and principal: servers that share a client share its refresh. */
-const leaseOf = ({ server, place }: Renewal, grant: Grant | undefined): string =>
-  JSON.stringify([grant?.issuer ?? server.url, grant?.client.client_id ?? server.oauth.clientId, place.principal]);
+/** Per issuer, client and principal: servers that share a client share its refresh. An address may hold a secret. */
+function leaseOf({ server, place }: Renewal, grant: Grant | undefined): string {
+  const client = grant?.client.client_id ?? server.oauth.clientId;
+  const about = JSON.stringify([grant?.issuer ?? server.url, client, place.principal]);
+  return createHash('sha256').update(about).digest('base64url');
+}
 
 async function ask(renewal: Renewal, found: Kept<Grant> | undefined): Promise<void> {
   const { server, place, vault } = renewal;

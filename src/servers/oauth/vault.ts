@@ -1,15 +1,15 @@
 // What is kept of each authorization: rows of the store, encrypted, found by server, resource, principal and issuer. A
 // credential of one issuer is never read as another's.
 
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/client';
+import { openSeal } from '../../store/seal.ts';
 import type { CredentialRow } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
-import { openSeal } from './seal.ts';
 
 /** Whose credentials, and for what: a server that moves to another address takes none of them along. */
 export type Place = { readonly server: string; readonly resource: string; readonly principal: string };
@@ -46,7 +46,7 @@ export function createVault(store: Store, directory: string) {
 
   function open<Kind extends keyof Kinds>(row: CredentialRow | undefined): Kept<Kinds[Kind]> | undefined {
     if (!row) return undefined;
-    const name = nameOf(row.kind, row.issuer, row);
+    const name = nameOf(row.kind, row.issuer, [row.server, row.resource, row.principal]);
     const known = opened.get(name);
     if (known?.version === row.version) return known as Kept<Kinds[Kind]>;
     const text = seal.open(row.body, name);
@@ -57,7 +57,7 @@ export function createVault(store: Store, directory: string) {
   }
 
   async function put<Kind extends keyof Kinds>(kind: Kind, issuer: string, place: Place, value: Kinds[Kind]) {
-    const body = seal.seal(JSON.stringify(value), nameOf(kind, issuer, place));
+    const body = seal.seal(JSON.stringify(value), nameOf(kind, issuer, keysOf(place)));
     await store.commit('putCredential', [kind, issuer, ...keysOf(place), body, randomUUID(), Date.now()]);
   }
 
@@ -88,5 +88,12 @@ export function createVault(store: Store, directory: string) {
   };
 }
 
-const keysOf = ({ server, resource, principal }: Place) => [server, resource, principal] as const;
-const nameOf = (kind: string, issuer: string, place: Place): string => JSON.stringify([kind, issuer, ...keysOf(place)]);
+type Keys = readonly [server: string, resource: string, principal: string];
+
+/** Of an address only a digest is written down: its query may be a secret. */
+const keysOf = ({ server, resource, principal }: Place): Keys => [
+  server,
+  createHash('sha256').update(resource).digest('base64url'),
+  principal,
+];
+const nameOf = (kind: string, issuer: string, keys: Keys): string => JSON.stringify([kind, issuer, ...keys]);

@@ -3,6 +3,7 @@
 
 import type { Call } from '../../calls/call.ts';
 import type { Entry } from '../../catalog/fetch.ts';
+import { encoded } from '../../protocol/header-text.ts';
 import { member as memberOf, stringOf } from '../../protocol/json.ts';
 import type { Member } from '../member.ts';
 
@@ -22,7 +23,7 @@ export function mirroredHeaders(call: Call, tools: readonly Entry[]): Record<str
   if (text !== undefined) headers['mcp-name'] = encoded(text);
   const mirrors = call.method === 'tools/call' && text !== undefined ? mirrorsIn(tools).get(text) : undefined;
   for (const { path, header } of mirrors ?? []) {
-    const value = textAt(call.params, ['arguments', ...path]);
+    const value = primitiveAt(call.params, ['arguments', ...path]);
     if (value !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encoded(value);
   }
   return headers;
@@ -106,17 +107,11 @@ function first<T>(items: T[], complain: (item: T) => string | undefined): string
 }
 
 /** The text of a string, number or boolean; undefined for null, for anything else, and for nothing. */
-function textAt(json: Buffer, path: readonly string[]): string | undefined {
+function primitiveAt(json: Buffer, path: readonly string[]): string | undefined {
   let value: Buffer | undefined = json;
   for (const key of path) value = value && memberOf(value, key);
   const raw = value?.toString() ?? 'null';
   if (raw.startsWith('"')) return JSON.parse(raw);
   if (raw === 'true' || raw === 'false' || /^-?\d+$/.test(raw)) return raw;
   return /^[-\d]/.test(raw) ? String(Number(raw)) : undefined;
-}
-
-/** As it is where it can stand in a header, else as base64. An empty value would look like none. */
-export function encoded(value: string): string {
-  const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value);
-  return isPlain ? value : `=?base64?${Buffer.from(value).toString('base64')}?=`;
 }

@@ -4,10 +4,10 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isLoopback } from './config/addresses.ts';
-import type { Paths } from './config/paths.ts';
-import type { HttpSettings } from './config/schema.ts';
-import { makeDirectory } from './store/directory.ts';
+import { isLoopback } from '../../config/addresses.ts';
+import type { Paths } from '../../config/paths.ts';
+import type { HttpSettings } from '../../config/schema.ts';
+import { makeDirectory } from '../../store/directory.ts';
 
 const OWNER = '_';
 const TOKEN_BYTES = 32;

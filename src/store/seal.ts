@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../failures.ts';
 
 export type Seal = {
   seal(text: string, name: string): Buffer;
@@ -59,7 +59,7 @@ export function openSeal(directory: string): Seal {
 }
 
 function keyIn(directory: string): Buffer {
-  const path = join(directory, 'oauth.key');
+  const path = join(directory, 'seal.key');
   try {
     if (statSync(path, { throwIfNoEntry: false }) === undefined) makeKey(path);
     if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);

@@ -2,8 +2,8 @@
 // back on the one it had, if it is still free.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { HttpAddress } from './config/http.ts';
-import type { Paths } from './config/paths.ts';
+import type { HttpAddress } from '../../config/http.ts';
+import type { Paths } from '../../config/paths.ts';
 
 /** The ports to try, in this order; the last one that fails is the answer. 0 is any that is free. */
 export function portsToTry({ port, isExplicit }: HttpAddress, { httpPort }: Paths): number[] {
