@@ -111,7 +111,8 @@ export function serveConnection(options: ConnectionOptions): Connection {
     held = [];
     try {
       const opened = await sessions.open({ principal, door, scope, params });
-      if (isClosed) await opened.session.end(); // nobody has heard of it
+      if (isClosed)
+        await opened.session.end(); // nobody has heard of it
       else {
         options.onOpen?.(opened.session);
         tell(resultFrame(id, opened.result));

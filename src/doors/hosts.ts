@@ -4,12 +4,12 @@
 import { addressOf } from '../config/http.ts';
 import type { HttpSettings } from '../config/schema.ts';
 import { sentence } from '../failures.ts';
-import { portsToTry, rememberPort } from './http/port.ts';
-import { tokenToShow, withToken } from './http/token.ts';
 import type { PartsOptions } from '../parts.ts';
 import type { Hosting } from '../sessions/hosting.ts';
 import type { HttpStatus } from '../status.ts';
+import { portsToTry, rememberPort } from './http/port.ts';
 import { type HttpDoor, openHttp } from './http/server.ts';
+import { tokenToShow, withToken } from './http/token.ts';
 import { websocketDoor } from './websocket.ts';
 
 export type HostDoors = {

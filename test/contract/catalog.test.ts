@@ -10,7 +10,8 @@ const entry = (name: string) => ({ name, bytes: Buffer.from(JSON.stringify({ nam
 
 test('a server’s lists are there after a restart, those of instances are not, for nobody would ever forget them', async () => {
   await using dir = await scratch();
-  await using store = await openStore(join(dir.path, 'database'));
+  const store = await openStore(join(dir.path, 'database'));
+  await using _ = { [Symbol.asyncDispose]: store.close };
   const catalog = createCatalog(store);
   for (const name of ['files', 'files@alice', 'files@session-0123456789ab'])
     expect(catalog.set(name, 'tools', [entry('read')])).toBe(true);

@@ -13,7 +13,8 @@ import { scratch } from '../support/scratch.ts';
 test('ends what a moved directory brought along only when its daemon is gone', async () => {
   await using dir = await scratch();
   const paths = realPathsOf({ TROUPE_STATE: dir.path });
-  await using store = await openStore(paths.database);
+  const store = await openStore(paths.database);
+  await using _ = { [Symbol.asyncDispose]: store.close };
   await using server = detached();
   const { startTime, bootId } = (await processIdentity(server.pid))!;
   const elsewhere = markerOf({ state: '/where/it/was', lock: 'daemon-b' });

@@ -100,14 +100,17 @@ it('kill -9 in the middle of streams: each host resumes, each event once and in 
   }
 });
 
-it('what a host listens to it still hears after kill -9', async () => {
+it('what a host listens to it still hears after kill -9, and as loud as it asked for', async () => {
   const h = await host('/mcp');
+  const levels = async () =>
+    (await h.ask('tools/call', { name: 'things__counters', arguments: {} })).result.structuredContent.value.levels;
+  expect((await h.ask('logging/setLevel', { level: 'debug' })).result).toEqual({});
   expect((await h.ask('resources/subscribe', { uri: 'memo://a' })).status).toBe(200);
   await d.kill();
   await d.start();
   await d.until('things', 'ready');
   const standing = await h.get();
-  await eventually(async () => (await h.ask('ping')).status === 200);
+  await eventually(async () => expect(await levels()).toContain('debug'));
   const heard = read(standing, ({ message }) => message.method === 'notifications/resources/updated');
   await h.ask('tools/call', { name: 'things__touch', arguments: { uri: 'memo://a' } });
   expect((await heard).at(-1)?.message.params).toEqual({ uri: 'memo://a' });

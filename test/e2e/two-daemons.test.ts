@@ -73,6 +73,22 @@ it('ends a session for both', async () => {
   await eventually(async () => (await second.ask('ping')).status === 404);
 });
 
+it('tells a reader at the second that the first has died while it read', async () => {
+  const [first, second] = await both();
+  const params = { name: 'steps__steps', arguments: { count: 500, ms: 20 }, _meta: { progressToken: 1 } };
+  const stream = await first.begin('left', 'tools/call', params);
+  for await (const { message } of stream.events) if (message.params.progress === 1) break;
+  stream.leave();
+  let answer: any;
+  for await (const { message } of (await second.get(stream.last)).events) {
+    if (message.params?.progress === 5) await d.kill();
+    if ('id' in message) answer = message;
+  }
+  expect(answer).toMatchObject({ id: 'left', error: { data: { troupe: { delivery: 'outcome unknown' } } } });
+  await d.start();
+  one = await d.http();
+});
+
 it('goes on through the second when the first is killed, and tells what became of what it had in flight', async () => {
   const [first, second] = await both();
   const params = { name: 'steps__steps', arguments: { count: 500, ms: 20 }, _meta: { progressToken: 1 } };

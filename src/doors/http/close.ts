@@ -30,8 +30,13 @@ export async function closeServer({ server, house, legacy, upgrades }: Closing):
       server.closeIdleConnections();
     }
   };
+  let isLegacyDone = false;
+  void legacy.drain().then(() => {
+    isLegacyDone = true;
+  });
+  const isIdle = (): boolean => isLegacyDone && house.owed.count === 0 && upgrades.count === 0;
   house.readers.retireStanding();
-  await until(() => isClosed || (house.owed.count === 0 && upgrades.count === 0), house.timing.drainMs);
+  await until(() => isClosed || isIdle(), house.timing.drainMs);
   house.readers.retireAll();
   legacy.finish();
   upgrades.destroyAll();

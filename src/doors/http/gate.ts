@@ -3,22 +3,24 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import { inUrl, isLoopback } from '../../config/addresses.ts';
 import type { HttpSettings } from '../../config/schema.ts';
 
 export type Admission = {
-  readonly isAdmitted: true;
+  readonly is: 'admitted';
   readonly principal: string;
   /** What a page of a configured origin must be told; nothing for everybody else. */
   readonly cors: readonly string[];
 };
+/** A browser asks whether its page may send a token, before it sends one: it is told that, and nothing else. */
+export type Question = { readonly is: 'preflight'; readonly cors: readonly string[] };
 export type Refusal = {
-  readonly isAdmitted: false;
-  readonly status: 401 | 403;
+  readonly is: 'refused';
+  readonly status: 400 | 401 | 403;
   readonly message: string;
   readonly headers: readonly string[];
 };
-export type Gate = (req: IncomingMessage) => Admission | Refusal;
+export type Gate = (req: IncomingMessage) => Admission | Question | Refusal;
 
 export type GateOptions = { readonly host: string; readonly port: number; readonly settings: HttpSettings };
 
@@ -35,10 +37,11 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
   const own = new Set(ownNames(host, port).map((name) => `http://${name}`));
   const principalOf = tokenCheck(settings.tokens);
   const mayBeNobody = isLoopback(host);
-  const owner: Admission = { isAdmitted: true, principal: OWNER, cors: NO_HEADERS };
+  const owner: Admission = { is: 'admitted', principal: OWNER, cors: NO_HEADERS };
 
   return (req) => {
     const { host: asked, origin, authorization } = req.headers;
+    if (hasTwoHosts(req)) return TWO_HOSTS;
     if (!isOurs(asked, req)) return forbidden(`"${short(asked)}" is no name of this daemon`, 'http.hosts');
     const isConfigured = origin !== undefined && origins.has(origin);
     if (origin !== undefined && !isConfigured && !own.has(origin))
@@ -49,22 +52,29 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
     if (authorization === undefined && !isConfigured && mayBeNobody) return owner;
     const cors = isConfigured ? corsOf(origin) : NO_HEADERS;
     const principal = authorization === undefined ? undefined : principalOf(authorization);
-    if (principal !== undefined) return { isAdmitted: true, principal, cors };
-    // A browser asks whether it may send a token before it sends one.
-    if (authorization === undefined && (mayBeNobody || (isConfigured && req.method === 'OPTIONS')))
-      return { isAdmitted: true, principal: OWNER, cors };
+    if (principal !== undefined) return { is: 'admitted', principal, cors };
+    if (authorization === undefined && mayBeNobody) return { is: 'admitted', principal: OWNER, cors };
+    if (authorization === undefined && isConfigured && req.method === 'OPTIONS') return { is: 'preflight', cors };
     return unauthorized(authorization !== undefined, cors);
   };
 }
 
-/** Loopback addresses, and the one name that means them everywhere. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
 export const isWildcard = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host);
+/** Node keeps the first of them; what stands before us may have looked at the other. */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count > 1;
+}
+
+const TWO_HOSTS: Refusal = {
+  ...{ is: 'refused', status: 400, headers: NO_HEADERS },
+  message: 'the request has two Host headers; send one',
+};
 
 /** A page that was given another address for its own name (DNS rebinding) still says its own name in `Host`. */
 function hostCheck(host: string, port: number, further: readonly string[]) {
@@ -109,12 +119,12 @@ const corsOf = (origin: string): string[] => [
 ];
 
 const forbidden = (what: string, setting: string): Refusal => ({
-  ...{ isAdmitted: false, status: 403, headers: NO_HEADERS },
+  ...{ is: 'refused', status: 403, headers: NO_HEADERS },
   message: `${what}; add it to x-troupe.${setting} if it should be let in`,
 });
 
 const unauthorized = (isWrong: boolean, cors: readonly string[]): Refusal => ({
-  ...{ isAdmitted: false, status: 401 },
+  ...{ is: 'refused', status: 401 },
   message: isWrong
     ? 'the bearer token is not one of x-troupe.http.tokens; check the Authorization header'
     : 'a bearer token is needed here; send one of x-troupe.http.tokens as Authorization: Bearer',

@@ -1,26 +1,29 @@
 // The HTTP door: one listening socket for Streamable HTTP, for old HTTP+SSE hosts and for whoever becomes a WebSocket.
 // Nobody is served who was not let in by the gate, and nobody may take for ever to say what he wants.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
+import { inUrl, isLoopback } from '../../config/addresses.ts';
 import type { HttpSettings } from '../../config/schema.ts';
-import { FAILURES, TroupeError } from '../../failures.ts';
+import { FAILURES, sentence, TroupeError } from '../../failures.ts';
 import type { Sessions } from '../../sessions/host.ts';
 import { type Address, listen } from './address.ts';
 import { closeServer } from './close.ts';
 import { preflight } from './cors.ts';
 import { createPatience } from './exchange.ts';
-import { createGate, inUrl, isLoopback, isWildcard, NO_HEADERS } from './gate.ts';
+import { createGate, isWildcard, NO_HEADERS } from './gate.ts';
 import { createLegacy } from './legacy.ts';
 import { end, get } from './listen.ts';
 import { post } from './post.ts';
 import { createReaders } from './readers.ts';
 import { ALLOWED, type Route, routeOf } from './routes.ts';
+import { serverFor } from './socket.ts';
 import { type OnUpgrade, takeUpgrades } from './upgrade.ts';
 import {
   type HeaderDeclarations,
   type House,
   INVALID_REQUEST,
+  invalid,
   refuse,
   refuseThrown,
   type Timing,
@@ -44,10 +47,6 @@ const TIMING: Timing = {
   ...{ patienceMs: 60, rotateMs: 15 * 60_000, drainMs: 10_000 },
   ...{ headMs: 10_000, bodyMs: 30_000, checkMs: 2_000 },
 };
-const MAX_HEAD_BYTES = 16_384;
-const MAX_CONNECTIONS = 4_096;
-/** Longer than hosts keep a connection for later: one that we close under a request is an error to them. */
-const IDLE_MS = 65_000;
 
 export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const { address, settings, sessions, logger, onUpgrade, headerDeclarations } = options;
@@ -55,6 +54,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const house: House = {
     ...{ sessions, settings, logger, timing, readers: createReaders(settings.maxStreams), owed: { count: 0 } },
     patience: createPatience(),
+    onFault: (error) => logger.error({ door: 'http' }, `a request failed: ${sentence(error)}`),
     ...(headerDeclarations && { headerDeclarations }),
   };
   const legacy = createLegacy(house);
@@ -63,21 +63,24 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
       'unauthorized',
       `${address.host} can be reached from elsewhere; set a token in x-troupe.http.tokens, or listen on 127.0.0.1`,
     );
-  const server = serverFor(timing);
+  const server = serverFor(timing, logger);
   const port = await listen(server, address);
   const gate = createGate({ host: address.host, port, settings });
   let isClosing = false;
 
   function handle(req: IncomingMessage, res: ServerResponse): void {
     const admission = gate(req);
-    if (!admission.isAdmitted) {
+    if (admission.is === 'refused') {
       const { status, message, headers } = admission;
-      const stranger = { req, res, principal: '', scope: '', cors: NO_HEADERS };
-      return refuse(stranger, status, { rpc: FAILURES.unauthorized.rpc, message, headers });
+      const rpc = status === 400 ? INVALID_REQUEST : FAILURES.unauthorized.rpc;
+      return refuse(strangerOf(req, res, NO_HEADERS), status, { rpc, message, headers });
     }
     const route = routeOf(req.url ?? '');
-    const visit: Visit = { req, res, principal: admission.principal, scope: route?.scope ?? '', cors: admission.cors };
-    if (!route) return refuse(visit, 404, { rpc: INVALID_REQUEST, message: 'there is nothing here; MCP is at /mcp' });
+    if (!route) return invalid(strangerOf(req, res, admission.cors), 404, 'there is nothing here; MCP is at /mcp');
+    // Before anything is looked for: it is answered alike whether there is such a server or not.
+    if (admission.is === 'preflight' || req.method === 'OPTIONS')
+      return preflight({ req, res, cors: admission.cors }, route.place);
+    const visit: Visit = { req, res, principal: admission.principal, scope: route.scope, cors: admission.cors };
     if (isClosing) {
       const headers = ['Connection', 'close', 'Retry-After', '2'];
       return refuse(visit, 503, {
@@ -99,7 +102,6 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
       const message = `there is no ${scope.startsWith('@') ? 'profile' : 'server'} ${JSON.stringify(scope)} here`;
       return refuse(visit, 404, { rpc: FAILURES.unknownServer.rpc, message });
     }
-    if (method === 'OPTIONS') return preflight(visit, place);
     if (place === 'mcp' && method === 'POST') return post(house, visit);
     if (place === 'mcp' && method === 'GET') return get(house, visit);
     if (place === 'mcp' && method === 'DELETE') return void end(house, visit);
@@ -127,11 +129,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   };
 }
 
-function serverFor({ headMs, bodyMs, checkMs }: Timing): Server {
-  const server = createServer({
-    ...{ maxHeaderSize: MAX_HEAD_BYTES, headersTimeout: headMs, requestTimeout: bodyMs },
-    ...{ connectionsCheckingInterval: checkMs, keepAliveTimeout: IDLE_MS, keepAlive: true },
-  });
-  server.maxConnections = MAX_CONNECTIONS;
-  return server;
-}
+/** Somebody of whom nothing is known, or needed. */
+const strangerOf = (req: IncomingMessage, res: ServerResponse, cors: readonly string[]): Visit => ({
+  ...{ req, res, cors, principal: '', scope: '' },
+});

@@ -28,10 +28,12 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
 
   server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy());
-    if (req.headers.upgrade?.toLowerCase() !== 'websocket') return serveAgain(server, req, socket, head);
+    if (req.method !== 'GET' || req.headers.upgrade?.toLowerCase() !== 'websocket')
+      return serveAgain(server, req, socket, head);
     const admission = gate(req);
-    if (!admission.isAdmitted)
+    if (admission.is === 'refused')
       return refuse(socket, admission.status, FAILURES.unauthorized.rpc, admission.message, admission.headers);
+    if (admission.is !== 'admitted') return void socket.destroy(); // it is a GET, and those are no questions
     const route = routeOf(req.url ?? '');
     if (route?.place !== 'ws' || !onUpgrade)
       return refuse(socket, 404, INVALID_REQUEST, 'there is no WebSocket here; try /ws');
