@@ -17,7 +17,7 @@ export type Started = {
     readonly lastError?: string;
   };
   /** Where hosts come in; none when the HTTP door is off. */
-  readonly http?: { readonly url: string | null; readonly error?: string };
+  readonly http?: { readonly url: string | null; readonly isOpen?: boolean; readonly error?: string };
   readonly members: readonly Member[];
   readonly tools: (member: Member) => number;
   readonly config: string | undefined;
@@ -51,13 +51,14 @@ function banner({ version, bus, http, members, tools, config, logFile }: Started
     `troupe ${version} is running, pid ${process.pid}`,
     `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,
     ...(http ? [`  http     ${http.url === null ? (http.error ?? 'off') : `${http.url}/mcp`}`] : []),
+    ...(http?.isOpen ? ['           open to other machines, who need the token of npx troupe env'] : []),
     ...members.map((member, index) => `  ${index === 0 ? 'servers' : '       '}  ${line(member, tools(member))}`),
     `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
     `  log      ${logFile}`,
     `  call     npx troupe call ${call}`,
     '           eval "$(npx troupe env)"',
     `           nats req ${subject}`,
-    '  hosts    npx troupe install claude-code (or claude-desktop, cursor, vscode, codex)',
+    '  hosts    npx troupe install claude-code|claude-desktop|cursor|vscode|codex',
     '  look     npx troupe status, npx troupe tools, npx troupe logs -f',
     'Ctrl-C stops all of it.',
   ];

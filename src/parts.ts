@@ -80,7 +80,7 @@ export function createParts(options: PartsOptions) {
     async openStore(): Promise<void> {
       built.store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
       built.store.onHealth(({ state, message }) =>
-        logger[state === 'ready' ? 'info' : 'error']({ store: state }, message),
+        logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),
       );
       const swept = await sweepLeftovers(built.store, paths);
       if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');

@@ -13,10 +13,10 @@ import { createCast } from './servers/cast.ts';
 import { createLists } from './servers/lists.ts';
 import type { Member } from './servers/member.ts';
 import { createOAuth } from './servers/oauth/oauth.ts';
-import { openSeal } from './store/seal.ts';
 import { createUpkeep } from './servers/upkeep.ts';
 import { createHosting, type Hosting } from './sessions/hosting.ts';
 import { isHeld } from './store/lock.ts';
+import { openSeal } from './store/seal.ts';
 import type { Store } from './store/store.ts';
 
 export type ServingOptions = PartsOptions & {
@@ -70,7 +70,7 @@ export function createServing(options: ServingOptions) {
   const hosting: Hosting = createHosting({
     ...{ config: options.current, cast, catalog, store, seal: openSeal(paths.state), daemon: paths.lock },
     isAlive: (daemon) => isHeld(paths.state, daemon, 0), // never waited for: hosts are being served on this thread
-    subject: options.subjects.peers(familyOf(paths.state)),
+    ...{ family: familyOf(paths.state), subject: options.subjects.peers(familyOf(paths.state)) },
     setLevels: upkeep.relevel,
     onTrouble: (error) => logger.warn(sentence(error)),
   });

@@ -12,6 +12,8 @@ export type HttpStatus = {
   readonly state: 'listening' | 'off' | 'failed';
   /** Such as http://127.0.0.1:7411. */
   readonly url: string | null;
+  /** Other machines can reach it, and need a token. */
+  readonly isOpen?: boolean;
   readonly error?: string;
 };
 

@@ -13,3 +13,6 @@ function readVersion(): string {
 }
 
 export const VERSION = readVersion();
+
+/** The key under which a daemon names itself to the servers it opens: a loop of daemons would have no end. */
+export const VIA = 'troupe/via';

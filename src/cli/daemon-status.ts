@@ -46,7 +46,12 @@ export type Status = {
     readonly outbox?: number;
   };
   /** Absent in a daemon of an older version. */
-  readonly http?: { readonly state: string; readonly url: string | null; readonly error?: string };
+  readonly http?: {
+    readonly state: string;
+    readonly url: string | null;
+    readonly isOpen?: boolean;
+    readonly error?: string;
+  };
   readonly sessions?: number;
   readonly store: { readonly state: string; readonly message?: string | null };
   readonly plugins: readonly { readonly name: string; readonly state: string; readonly error?: string }[];

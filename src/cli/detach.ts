@@ -93,19 +93,22 @@ function reasonOf(code: number, wordsFile: string): string {
 
 function greeting(output: Output, { daemon, bus, http, servers }: Status): string {
   const ready = servers.filter(({ state }) => state === 'ready').length;
+  const to = daemon.instance ? ` --instance ${daemon.instance}` : '';
   return [
     `troupe is running (pid ${daemon.pid}): ${ready} of ${servers.length} servers ready, bus ${bus.state} ${bus.url ?? ''}`.trim(),
     ...(http?.url ? [`${output.paint('dim', 'hosts ')} ${http.url}/mcp · troupe install <host>`] : []),
-    `${output.paint('dim', 'look  ')} troupe status · troupe tools · troupe logs -f`,
-    `${output.paint('dim', 'call  ')} troupe call <server> <tool> key=value`,
-    `${output.paint('dim', 'stop  ')} troupe down`,
+    `${output.paint('dim', 'look  ')} troupe status${to} · troupe tools${to} · troupe logs -f${to}`,
+    `${output.paint('dim', 'call  ')} troupe call <server> <tool> key=value${to}`,
+    `${output.paint('dim', 'stop  ')} troupe down${to}`,
   ].join('\n');
 }
 
-export function alreadyRunning(output: Output, { daemon }: Status): number {
+export function alreadyRunning(output: Output, { daemon }: Status, options: UpOptions = {}): number {
   const who = daemon.instance ? `troupe "${daemon.instance}"` : 'troupe';
   const since = new Date(daemon.startedAt).toLocaleString('sv-SE');
   if (output.json) output.print(JSON.stringify({ started: false, daemon }));
   else output.print(`${who} is already running (pid ${daemon.pid}, since ${since}); nothing to start`);
+  const given = [options.http !== undefined && '--http', options.config !== undefined && '--config'].filter(Boolean);
+  if (given.length > 0) output.say(`${given.join(' and ')} is for the next start: troupe down first`);
   return OK;
 }

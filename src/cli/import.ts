@@ -19,9 +19,12 @@ export async function importServers(cli: Cli, source: string, options: ImportOpt
   const file = await configFile(cli, options.config);
   const foreign = readForeign(source, { home: homedir(), cwd: process.cwd(), platform: process.platform, env });
   const known = namesIn(file);
-  const fresh = foreign.servers.filter(({ name }) => !known.has(name));
+  const fresh = foreign.servers.filter(({ name, definition }) => !known.has(name) && !isTroupe(definition));
   const skipped = [
     ...foreign.skipped,
+    ...foreign.servers
+      .filter(({ definition }) => isTroupe(definition))
+      .map(({ name }) => ({ name, why: 'it is troupe itself' })),
     ...foreign.servers
       .filter(({ name }) => known.has(name))
       .map(({ name }) => ({ name, why: `${file} has it already` })),
@@ -38,6 +41,15 @@ export async function importServers(cli: Cli, source: string, options: ImportOpt
   }
   for (const { name, definition } of fresh) addServer(file, name, definition);
   return tellDaemon(cli, { done: `added ${plan.added.join(', ')} to ${file}`, change: plan });
+}
+
+/** The entry that `troupe install` writes. */
+function isTroupe(definition: ServerDefinition): boolean {
+  if (!('command' in definition))
+    return /^https?:\/\/(127\.0\.0\.1|localhost)(:\d+)?\/mcp(\/@?[\w-]+)?$/.test(definition.url);
+  const { command, args = [] } = definition;
+  const program = [command, ...args].findIndex((word) => /(^|[\\/])(troupe|dist[\\/]src[\\/]main\.js)$/.test(word));
+  return program >= 0 && [command, ...args][program + 1] === 'connect';
 }
 
 type Plan = Pick<Foreign, 'from' | 'skipped'>;

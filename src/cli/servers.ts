@@ -2,6 +2,8 @@
 
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { defaultConfig } from '../config/defaults.ts';
+import { isObject } from '../config/definition.ts';
+import { readDocument } from '../config/document.ts';
 import { addServer, removeServer } from '../config/edit.ts';
 import type { ServerDefinition } from '../config/schema.ts';
 import { sentence, TroupeError } from '../failures.ts';
@@ -69,8 +71,20 @@ function addWithReference({ output, paths }: Cli, file: string, name: string, de
 
 export async function remove(cli: Cli, name: string, options: { readonly config?: string }): Promise<number> {
   const file = await configFile(cli, options.config);
+  const [profile] = profilesWith(name, readDocument(file).value);
+  if (profile !== undefined)
+    throw usage(`profile ${JSON.stringify(profile)} of ${file} names ${name}; take it out of the profile first`);
   removeServer(file, name);
   return tellDaemon(cli, { done: `removed ${name} from ${file}`, change: { removed: [name], config: file } });
+}
+
+/** A profile that names a server which is not there would make the file a broken one. */
+function profilesWith(name: string, document: unknown): string[] {
+  const troupe = isObject(document) ? document['x-troupe'] : undefined;
+  const profiles = isObject(troupe) && isObject(troupe.profiles) ? troupe.profiles : {};
+  return Object.entries(profiles).flatMap(([profile, value]) =>
+    isObject(value) && Array.isArray(value.servers) && value.servers.includes(name) ? [profile] : [],
+  );
 }
 
 /** The file that counts: the one named, else the running daemon's own, else the default. */

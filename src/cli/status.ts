@@ -16,8 +16,8 @@ export async function status({ output, paths }: Cli): Promise<number> {
   output.print(summary(output, now));
   if (now.servers.length > 0) output.print(`\n${serverTable(output, now.servers)}`);
   else output.print('\nno servers yet: add one with `troupe add <name> -- <command>`, or `troupe import`');
-  for (const { name, lastError } of now.servers)
-    if (lastError) output.print(cut(`${output.paint('yellow', name)}: ${flat(lastError)}`, 400));
+  for (const { name, state, lastError } of now.servers)
+    if (lastError && state !== 'ready') output.print(cut(`${output.paint('yellow', name)}: ${flat(lastError)}`, 400));
   return OK;
 }
 
@@ -102,8 +102,8 @@ function summary(output: Output, { daemon, bus, http, sessions, store, plugins }
   return rows.map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`).join('\n');
 }
 
-const httpCell = ({ url, error }: NonNullable<Status['http']>): string =>
-  url ? `${url}/mcp  (all servers; ${url}/mcp/<server> for one)` : flat(error ?? '');
+const httpCell = ({ url, isOpen, error }: NonNullable<Status['http']>): string =>
+  url ? `${url}/mcp${isOpen ? '  open to other machines, with the token of troupe env' : ''}` : flat(error ?? '');
 
 const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open', 'listening']);
 const BAD = new Set(['failed', 'offline', 'closed', 'broken', 'full', 'locked']);

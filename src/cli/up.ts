@@ -16,7 +16,7 @@ export async function up(cli: Cli, options: UpOptions): Promise<number> {
   if (options.http !== undefined && !isHttpFlag(options.http))
     throw usage(`--http wants HOST:PORT, a port, or off, not '${options.http}'`);
   const running = await settled(cli);
-  if (running) return alreadyRunning(cli.output, running);
+  if (running) return alreadyRunning(cli.output, running, options);
   if (options.detach) return detach(cli, options);
   try {
     return await foreground(cli, options);

@@ -63,10 +63,7 @@ export async function openDoors(options: DoorsOptions) {
     if (config.path !== undefined && !existsSync(config.path))
       throw new TroupeError('invalid', `${config.path} is gone; what runs goes on running`);
     const { config: next, warnings } = readConfig(paths, env);
-    if (!isDeepStrictEqual(rootOf(config), rootOf(next)))
-      logger.warn(
-        'the root x-troupe has changed (nats, http, plugins, requests or logLevel); it takes effect at the next start',
-      );
+    if (!isDeepStrictEqual(rootOf(options.config), rootOf(next))) logger.warn(FOR_NEXT_START);
     for (const { message } of warnings) logger.warn(message);
     const change = difference(config, next);
     current.config = next;
@@ -89,6 +86,7 @@ export async function openDoors(options: DoorsOptions) {
     return change;
   }
 
+  const waiting = () => (isDeepStrictEqual(rootOf(options.config), rootOf(current.config)) ? null : FOR_NEXT_START);
   const status = () =>
     statusOf({
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
@@ -96,7 +94,7 @@ export async function openDoors(options: DoorsOptions) {
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
         ...{ instance: paths.instance ?? null },
-        ...{ config: current.config.path, configError: refused ?? null, logFile: log.file },
+        ...{ config: current.config.path, configError: refused ?? waiting(), logFile: log.file },
       },
     });
   const environment = () => environmentOf(the('bus'), hosts.status, hosts.token);
@@ -142,6 +140,9 @@ const scopesOf = ({ servers, profiles }: Config): string[] => [
   ...servers.map(({ name }) => name),
   ...Object.keys(profiles).map((profile) => `@${profile}`),
 ];
+
+const FOR_NEXT_START =
+  'the root x-troupe has changed (nats, http, plugins, requests or logLevel); that takes effect at the next start';
 
 /** What is read once, at the start. */
 const rootOf = ({ nats, plugins, requests, logLevel, http }: Config) => [nats, plugins, requests, logLevel, http];

@@ -1,6 +1,7 @@
 // The doors that hosts reach over HTTP: Streamable HTTP, HTTP+SSE and WebSocket on one address. A door that cannot be
 // opened, because its port is taken, is a state of the daemon and no reason to serve nobody; one that was asked for is.
 
+import { isLoopback } from '../config/addresses.ts';
 import { addressOf } from '../config/http.ts';
 import type { HttpSettings } from '../config/schema.ts';
 import { sentence } from '../failures.ts';
@@ -48,10 +49,14 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
     return { ...OFF, status: { state: 'failed', url: null, error }, close: websocket.close };
   }
   const { url } = door;
-  rememberPort(paths, Number(new URL(url).port));
+  const port = Number(new URL(url).port);
+  // A port that somebody chose is theirs to choose again.
+  if (!address.isExplicit || address.port === 0) rememberPort(paths, port);
+  if (!address.isExplicit && address.port !== 0 && port !== address.port)
+    options.say.waiting(`port ${address.port} is taken or was taken before; hosts find troupe at ${url}/mcp`);
   log.logger.info({ url }, 'listening');
   return {
-    status: { state: 'listening', url },
+    status: { state: 'listening', url, ...(!isLoopback(address.host) && { isOpen: true }) },
     token: tokenToShow(settings),
     close: async () => void (await Promise.all([door.close(), websocket.close()])),
   };

@@ -57,7 +57,7 @@ export function serverConnection(world: ConnectionWorld) {
         ? stdioLink(world, member, config, events)
         : remoteLink(world, member, config, events);
     const session = createSession({
-      ...{ lane, server: member.server, openMs: config.settings.openMs, onReady },
+      ...{ lane, server: member.server, openMs: config.settings.openMs, via: world.daemon, onReady },
       ...{ send: link.notify, reply, onNegotiated: link.negotiated },
       onRefused: (reason) => end(reason, true),
       onNotice: (notice, origin) => {

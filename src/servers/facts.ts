@@ -7,6 +7,8 @@ export type Facts = {
   readonly capabilities: { readonly [capability: string]: { readonly [option: string]: unknown } | undefined };
   readonly name: string;
   readonly version: string;
+  /** All that it says of itself, titles and icons included. */
+  readonly info: object;
   readonly instructions?: string;
 };
 

@@ -44,7 +44,7 @@ export function watchHealth({ member, link, ask, tell, onSick }: HealthOptions) 
     ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
       isAsking = false;
       // An answer that is an error is still an answer; a remote one may not be there to ask.
-      if (error?.code === 'unavailable') onSick(sentence(error));
+      if (error?.code === 'unavailable') onSick(sentence(error).replace(/; the request was not sent$/, ''));
       else if (error?.code === 'timeout' && heardAt < askedAt)
         onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
       else member.logger.debug(`ping: ${sentence(error)}`);

@@ -6,7 +6,7 @@ import type { Lane } from '../calls/lane.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
-import { VERSION } from '../version.ts';
+import { VERSION, VIA } from '../version.ts';
 import { asker } from './ask.ts';
 import type { Facts } from './facts.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
@@ -30,6 +30,8 @@ export type SessionOptions = {
   /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
   readonly onLate: (line: Buffer) => void;
   readonly openMs: number;
+  /** Which daemon we are: one that is asked to serve itself knows itself by it. */
+  readonly via?: string | undefined;
 };
 
 export type Asked = {
@@ -59,7 +61,8 @@ export function createSession(options: SessionOptions) {
   async function open(): Promise<void> {
     close();
     const clientInfo = { name: 'troupe', version: VERSION };
-    const params = { protocolVersion: LATEST, capabilities: CAPABILITIES, clientInfo };
+    const _meta = { [VIA]: options.via };
+    const params = { protocolVersion: LATEST, capabilities: CAPABILITIES, clientInfo, _meta };
     const answer = await ask('initialize', params, options.openMs);
     const facts = factsOf(answer);
     if (typeof facts === 'string') return onRefused(facts);
@@ -148,12 +151,16 @@ function factsOf(answer: Buffer): Facts | string {
   const era = typeof protocolVersion === 'string' ? eraOf(protocolVersion) : undefined;
   if (!era)
     return `it speaks MCP ${JSON.stringify(protocolVersion)?.slice(0, 40)}, which troupe does not know; update troupe or the server`;
-  const info = (serverInfo ?? {}) as { name?: unknown; version?: unknown };
+  const info = (serverInfo && typeof serverInfo === 'object' ? serverInfo : {}) as {
+    name?: unknown;
+    version?: unknown;
+  };
   return {
     era,
     capabilities: (capabilities && typeof capabilities === 'object' ? capabilities : {}) as Facts['capabilities'],
     name: String(info.name ?? ''),
     version: String(info.version ?? ''),
+    info: { name: '', version: '', ...info },
     ...(typeof instructions === 'string' && { instructions }),
   };
 }

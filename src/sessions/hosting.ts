@@ -27,6 +27,8 @@ export type HostingOptions = {
   /** This daemon's name among those on the state directory, and whether another of them runs. */
   readonly daemon: string;
   readonly isAlive: (daemon: string) => boolean;
+  /** What the names of all daemons on this state directory begin with. */
+  readonly family: string;
   /** Where the daemons of this state directory meet. */
   readonly subject: string;
   readonly setLevels: (member: Member) => void;
@@ -44,7 +46,7 @@ export function createHosting(options: HostingOptions) {
     ...{ cast, catalog, store, scopes, streams, firstList: createFirstList(cast, catalog) },
     ...{ setLevels: options.setLevels, handOver: handover.handOver },
   };
-  const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, onTrouble });
+  const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, family: options.family, onTrouble });
   const news = createNews(sessions.live, onTrouble);
 
   return {

@@ -6,13 +6,15 @@ import { type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { Facts } from '../servers/facts.ts';
 import type { Member } from '../servers/member.ts';
-import { VERSION } from '../version.ts';
+import { VERSION, VIA } from '../version.ts';
 import { isMany } from './scopes.ts';
 
 export type Wanted = {
   readonly era: Era;
   readonly client: object;
   readonly capabilities: ClientCapabilities;
+  /** The daemon that asks, if it is one. */
+  readonly via?: string;
 };
 export type ClientCapabilities = {
   readonly elicitation?: { readonly form?: object; readonly url?: object };
@@ -27,10 +29,14 @@ const INSTRUCTION_CHARACTERS = 16_384;
 export function readInitialize(params: Buffer): Wanted {
   if (params.length > MAX_BYTES || !isJsonObject(params))
     throw new TroupeError('invalid', 'initialize wants protocolVersion, capabilities and clientInfo');
-  const { protocolVersion, capabilities, clientInfo } = JSON.parse(params.toString());
+  const { protocolVersion, capabilities, clientInfo, _meta } = JSON.parse(params.toString());
   if (typeof protocolVersion !== 'string')
     throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
-  return { era: eraOf(protocolVersion) ?? LATEST, client: objectOf(clientInfo), capabilities: objectOf(capabilities) };
+  const via = (objectOf(_meta) as Record<string, unknown>)[VIA];
+  return {
+    ...{ era: eraOf(protocolVersion) ?? LATEST, client: objectOf(clientInfo), capabilities: objectOf(capabilities) },
+    ...(typeof via === 'string' && { via }),
+  };
 }
 
 export function initializeResult(era: Era, scope: string, members: readonly Member[]): Buffer {
@@ -41,7 +47,7 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
     JSON.stringify({
       protocolVersion: era,
       capabilities: union(members.map(({ facts }) => facts)),
-      serverInfo: own ? { name: own.name, version: own.version } : { name: 'troupe', version: VERSION },
+      serverInfo: own?.info ?? { name: 'troupe', version: VERSION },
       ...(instructions && { instructions }),
     }),
   );

@@ -18,6 +18,8 @@ export type SessionsOptions = {
   readonly world: World;
   readonly maxSessions: number;
   readonly idleMs: number;
+  /** What the names of all daemons on this state directory begin with. */
+  readonly family: string;
   readonly onTrouble: (error: unknown) => void;
 };
 
@@ -27,7 +29,7 @@ export type LocalSessions = Sessions & {
   local(id: string, principal: string): LocalSession | undefined;
 };
 
-export function createSessions({ world, maxSessions, idleMs, onTrouble }: SessionsOptions): LocalSessions {
+export function createSessions({ world, maxSessions, idleMs, family, onTrouble }: SessionsOptions): LocalSessions {
   const { store, scopes, streams } = world;
   const live = new Map<string, Live>();
   const sweeper = startSweeper({ store, live, idleMs, onTrouble });
@@ -49,7 +51,12 @@ export function createSessions({ world, maxSessions, idleMs, onTrouble }: Sessio
 
   async function open({ principal, door, scope, params }: Opening) {
     if (!scopes.has(scope)) throw new TroupeError('unknownServer', `there is no ${nameOf(scope)} here`);
-    const { era, client, capabilities } = readInitialize(params);
+    const { era, client, capabilities, via } = readInitialize(params);
+    if (via?.startsWith(family))
+      throw new TroupeError(
+        'invalid',
+        'troupe cannot be a server of itself; remove that server from its configuration',
+      );
     await makeRoom(principal);
     const id = randomBytes(16).toString('base64url');
     const opened = bring({ id, principal, door, scope, era, capabilities, level: undefined });

@@ -27,7 +27,7 @@ function stage({ canAnswer = true } = {}) {
   const session = createSession({
     ...{ lane, server: 'alpha', send: nothing, openMs: 1_000, reply: (frame) => replies.push(JSON.parse(`${frame}`)) },
     ...{ onNegotiated: nothing, onReady: nothing, onRefused: nothing, onNotice: nothing, onStray: nothing },
-    onLate: nothing,
+    ...{ onLate: nothing, via: 'here' },
     onAsk: (question) => relayAsk({ lane, server: 'alpha' } as Member, question),
   });
   lane.attach({ write: nothing, cancel: session.cancel, hasRoom: () => true });

@@ -32,6 +32,13 @@ describe('Host', () => {
     expect(await d.raw('GET /mcp HTTP/1.1\r\n\r\n')).toMatch(/^HTTP\/1.1 400/);
     expect(await d.raw('GET /mcp HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 403/);
   });
+
+  it('wants no two, whichever is ours', async () => {
+    await using d = await door();
+    const ours = `Host: localhost:${d.port}\r\n`;
+    for (const hosts of [`${ours}Host: evil\r\n`, `${ours}hOST: localhost:${d.port}\r\n`])
+      expect(await d.raw(`GET /mcp HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`)).toMatch(/^HTTP\/1.1 400/);
+  });
 });
 
 describe('Origin', () => {
@@ -103,6 +110,13 @@ describe('tokens', () => {
     expect((await d.ask('GET', '/elsewhere', bearer(tokens.bob))).status).toBe(404);
     expect((await d.ask('OPTIONS', '/mcp')).status).toBe(401);
     expect((await d.ask('OPTIONS', '/mcp', { origin: 'https://app.example.com' })).status).toBe(204);
+    const answers = ['/mcp', '/mcp/files', '/mcp/nobody', '/mcp/@none'].map(async (path) => {
+      const { status, headers } = await d.ask('OPTIONS', path, { origin: 'https://app.example.com' });
+      return [status, headers['access-control-allow-methods']];
+    });
+    expect(new Set((await Promise.all(answers)).map(String)).size).toBe(1); // nobody learns which servers there are
+    for (const path of ['/sse/nobody', '/messages', '/ws/nobody'])
+      expect((await d.ask('OPTIONS', path, { origin: 'https://app.example.com' })).status, path).toBe(204);
     expect((await d.post(PING, { origin: 'https://app.example.com' })).status).toBe(401);
     const here = Object.values(networkInterfaces())
       .flat()
@@ -141,6 +155,25 @@ describe('an upgrade', () => {
     expect(taken.length).toBe(3);
   });
 
+  it('is none with another method, and a browser’s question does not let anybody in', async () => {
+    const taken: string[] = [];
+    await using d = await door({
+      address: { host: '0.0.0.0', port: 0 },
+      settings: { tokens: { ann: 'secret' }, origins: ['https://app.example.com'] },
+      onUpgrade: (_scope, principal, _req, socket) => {
+        taken.push(principal);
+        socket.destroy();
+      },
+    });
+    const asked = upgrade('/ws', `127.0.0.1:${d.port}`, 'Origin: https://app.example.com\r\n').replace(
+      'GET',
+      'OPTIONS',
+    );
+    const next = `GET /elsewhere HTTP/1.1\r\nHost: 127.0.0.1:${d.port}\r\nConnection: close\r\n\r\n`;
+    expect(await d.raw(asked + next)).toMatch(/^HTTP\/1.1 204[\s\S]*HTTP\/1.1 401/);
+    expect(taken).toEqual([]);
+  });
+
   it('to anything but a WebSocket is passed over, and the request is served', async () => {
     await using d = await door();
     const mine = await d.enter();
@@ -157,14 +190,11 @@ describe('an upgrade', () => {
 });
 
 describe('the address', () => {
-  it('gives way to another port when it was only preferred, and says so when it was asked for', async () => {
+  it('is said to be taken, or to be none of this machine', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port } = other.address() as { port: number };
     try {
-      await using d = await door({ address: { host: '127.0.0.1', port, isPreferred: true } });
-      expect(d.port).not.toBe(port);
-      expect((await d.post(PING)).status).toBe(400);
       await expect(door({ address: { host: '127.0.0.1', port } })).rejects.toThrow(
         `127.0.0.1:${port} is taken; stop what listens there, or choose another address with --http HOST:PORT`,
       );

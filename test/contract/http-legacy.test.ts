@@ -67,9 +67,46 @@ describe('HTTP+SSE', () => {
     expect((await send({ jsonrpc: '2.0', id: 1, method: 'echo' })).status).toBe(404);
   });
 
+  it('cancels nothing when the stream is lost: the session ends after its last call', async () => {
+    await using d = await door();
+    const { stream, send } = await begun(d);
+    await send({ jsonrpc: '2.0', id: 1, method: 'slow' });
+    stream.leave();
+    await eventually(() => expect(d.held.count).toBe(0));
+    expect(d.sessions.count).toBe(1);
+    d.waiting[0]?.line.answer(frame({ id: 1, result: {} }));
+    await eventually(() => expect(d.sessions.count).toBe(0));
+  });
+
+  it('closes the stream when the session was ended elsewhere, after what is owed was said', async () => {
+    await using d = await door();
+    const { stream, send } = await begun(d);
+    await send({ jsonrpc: '2.0', id: 1, method: 'slow' });
+    const { session = '', line } = d.waiting[0] ?? {};
+    await d.sessions.find(session, '_')?.end();
+    expect((await send({ jsonrpc: '2.0', id: 2, method: 'echo' })).status).toBe(202);
+    await eventually(() => expect(stream.text).toContain('the session has ended; begin a new one'));
+    expect(stream.isOver).toBe(false);
+    line?.answer(frame({ id: 1, error: { code: -32014, message: 'cancelled' } }));
+    await eventually(() => stream.isOver);
+    expect(stream.text).toContain('"id":1,"error"');
+    await eventually(() => expect(d.held.count).toBe(0));
+  });
+
+  it('has only so many streams for each principal', async () => {
+    await using d = await door({ settings: { maxSessions: 1, tokens: { ann: 'secret' } } });
+    const first = await open(d);
+    const refused = await open(d);
+    expect([first.status, refused.status]).toEqual([200, 429]);
+    const ann = await open(d, '/sse', { authorization: 'Bearer secret' });
+    expect(ann.status).toBe(200);
+    first.leave();
+    await eventually(async () => expect((await open(d)).status).toBe(200));
+  });
+
   it('refuses what it cannot take', async () => {
     await using d = await door({ settings: { tokens: { ann: 'secret' } } });
-    const { endpoint, send } = await begun(d);
+    const { endpoint, send, answers } = await begun(d);
     expect((await d.ask('GET', '/sse', { accept: 'application/json' })).status).toBe(406);
     expect((await d.ask('GET', '/sse/nobody', { accept: 'text/event-stream' })).status).toBe(404);
     expect((await d.ask('POST', endpoint, { 'content-type': 'text/plain' }, '{}')).status).toBe(415);
@@ -79,22 +116,29 @@ describe('HTTP+SSE', () => {
     expect((await send({ jsonrpc: '2.0', id: 1, method: 'echo' }, { authorization: 'Bearer secret' })).status).toBe(
       404,
     );
-    expect((await send(initialize())).status).toBe(400);
-    expect((await send([{ jsonrpc: '2.0', id: 1, method: 'echo' }])).status).toBe(400);
+    await send({ ...initialize(), id: 5 });
+    await send([{ jsonrpc: '2.0', id: 1, method: 'echo' }]);
+    await eventually(() =>
+      expect(
+        answers()
+          .slice(1)
+          .map(({ id, error }) => [id, error.code]),
+      ).toEqual([
+        [5, -32600],
+        [null, -32600],
+      ]),
+    );
     expect((await send({ text: 'x'.repeat(70_000) })).status).toBe(413);
     const fresh = await open(d);
     await eventually(() => expect(fresh.events.length).toBe(1));
-    const early = await d.ask('POST', fresh.events[0]?.data ?? '', JSON_TYPE, {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'echo',
-    });
-    expect([early.status, early.json.error.message]).toEqual([400, 'begin with initialize']);
+    const early = { jsonrpc: '2.0', id: 1, method: 'echo' };
+    expect((await d.ask('POST', fresh.events[0]?.data ?? '', JSON_TYPE, early)).status).toBe(202);
+    await eventually(() => expect(fresh.text).toContain('the first request must be initialize'));
     expect(d.received).toEqual([]);
   });
 
-  it('takes batches apart for the era that has them, and says why a session did not open', async () => {
-    await using d = await door({ settings: { maxSessions: 1 } });
+  it('answers batches as one for the era that has them, and says why a session did not open', async () => {
+    await using d = await door();
     const { send, answers } = await begun(d, '/sse', '2025-03-26');
     expect(
       (
@@ -105,18 +149,14 @@ describe('HTTP+SSE', () => {
       ).status,
     ).toBe(202);
     await eventually(() =>
-      expect(
-        answers()
-          .slice(1)
-          .map(({ id, error }) => [id, error?.code]),
-      ).toEqual([
+      expect(answers()[1]?.map(({ id, error }: any) => [id, error?.code])).toEqual([
         [1, undefined],
         [2, -32600],
       ]),
     );
     const second = await open(d);
     await eventually(() => expect(second.events.length).toBe(1));
-    await d.ask('POST', second.events[0]?.data ?? '', JSON_TYPE, initialize());
-    await eventually(() => expect(second.text).toContain('there are too many sessions'));
+    await d.ask('POST', second.events[0]?.data ?? '', JSON_TYPE, { ...initialize(), params: {} });
+    await eventually(() => expect(second.text).toContain('initialize needs a protocolVersion'));
   });
 });

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { BOTH, door, listenTo } from '../support/http-door.ts';
+import { BOTH, door } from '../support/http-door.ts';
 
 const echo = (id: number | string = 1, params: object = {}) => ({ jsonrpc: '2.0', id, method: 'echo', params });
 const INITIALIZE = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: '2025-11-25' } };
@@ -160,16 +160,25 @@ describe('a batch of 2025-03-26', () => {
     expect((await d.post([echo(1), INITIALIZE], mine)).json.error.message).toMatch(/initialize must not be part/);
   });
 
-  it('becomes a stream that ends with its last answer, when one of them takes long', async () => {
-    await using d = await door();
+  it('is never a stream, also when one of them takes long: what comes before is dropped, a question refused', async () => {
+    await using d = await door({ timing: { patienceMs: 1 } });
     const mine = await d.enter('2025-03-26');
-    const body = JSON.stringify([echo(1), { jsonrpc: '2.0', id: 2, method: 'slow' }]);
-    const headers = { 'content-type': 'application/json', accept: BOTH, ...mine };
-    const stream = await listenTo(`${d.url}/mcp`, { method: 'POST', headers, body });
-    await eventually(() => expect(stream.events.length).toBe(1));
-    d.waiting[0]?.line.answer(frame({ id: 2, result: {} }));
-    await eventually(() => stream.isOver);
-    expect(stream.events.map(({ data }) => JSON.parse(data as string).id)).toEqual([1, 2]);
+    const asked = d.post([echo(1), { jsonrpc: '2.0', id: 2, method: 'slow' }, { jsonrpc: '2.0', id: 3 }], mine);
+    await eventually(() => expect(d.waiting.length).toBe(1));
+    const line = d.waiting[0]!.line;
+    line.tell(frame({ method: 'notifications/progress', params: {} }));
+    line.tell(frame({ id: 'q1', method: 'elicitation/create', params: {} }));
+    expect(d.received.at(-1)?.frame).toMatchObject({ kind: 'error', id: '"q1"' });
+    line.answer(frame({ id: 2, result: {} }));
+    line.answer(frame({ id: 2, result: { isTwice: true } }));
+    const { status, headers, json } = await asked;
+    expect([status, headers['content-type']]).toEqual([200, 'application/json']);
+    expect(json.map((each: any) => [each.id, each.error?.code ?? each.result])).toEqual([
+      [1, {}],
+      [3, -32600],
+      [2, {}],
+    ]);
+    expect(d.held.count).toBe(0);
   });
 });
 

@@ -172,11 +172,22 @@ describe('the standing stream', () => {
   });
 
   it('ends also when the session ended elsewhere', async () => {
-    await using d = await door({ settings: { keepAliveMs: 10 } });
+    await using d = await door();
     const mine = await d.enter('2025-06-18');
     const stream = await listen(d, mine);
     await d.sessions.find(mine['mcp-session-id'], '_')?.end();
     await eventually(() => stream.isOver);
+  });
+
+  it('ends with the session, but a call in flight is answered first on its own stream', async () => {
+    await using d = await door({ timing: { patienceMs: 1 } });
+    const mine = await d.enter();
+    const [standing, asked] = [await listen(d, mine), await ask(d, mine)];
+    expect((await d.ask('DELETE', '/mcp', mine)).status).toBe(200);
+    await eventually(() => standing.isOver);
+    (await lineOf(d)).answer(frame({ id: 1, error: { code: -32014, message: 'the session has ended' } }));
+    await eventually(() => asked.isOver);
+    expect(messages(asked)).toEqual([expect.objectContaining({ id: 1, error: expect.anything() })]);
   });
 
   it('ends with the session, which is then unknown', async () => {

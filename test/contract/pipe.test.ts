@@ -107,6 +107,20 @@ describe('its session', () => {
     expect(session.holders()).toBe(1);
   });
 
+  it('takes the connection with it when it was ended elsewhere, and is not resumed', async () => {
+    await using it = await daemon();
+    const client = it.client();
+    client.send(request('m', 'mcp'), INITIALIZE);
+    await client.answer(0);
+    const [session] = it.sessions.all;
+    await session?.end();
+    await client.closed;
+    expect(session?.holders()).toBe(0);
+    const again = it.client();
+    again.send(request('m', 'mcp', { session: session?.id }));
+    expect((await again.answer('m')).result.resumed).toBe(false);
+  });
+
   it.each([
     ['of another scope', { scope: 'files' }],
     ['that never was', { session: 'f'.repeat(32) }],

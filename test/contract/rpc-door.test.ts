@@ -89,6 +89,15 @@ describe('opening', () => {
     expect(late.got[0]?.headers?.get('Nats-Service-Error-Code')).toBe('429');
   });
 
+  test('says of an outage of the database that there is one, and not where the database is', async () => {
+    await using it = await opened();
+    const late = await rawClient(it.nc, 'troupe.rpc.broken');
+    late.open();
+    const message = 'troupe cannot use its database now; its owner sees why in troupe status';
+    await eventually(() => expect(late.frames()).toMatchObject([{ id: 0, error: { code: -32010, message } }]));
+    expect(late.got[0]?.headers?.get('Nats-Service-Error')).toBe(message);
+  });
+
   test('serves nobody whose reply subject is no inbox', async () => {
     await using it = await opened();
     const [victim, honest] = [await rawClient(it.nc, 'troupe.rpc.echo', 'orders.delete'), it.client];
@@ -121,6 +130,7 @@ describe('a session', () => {
     it.client.say('garbage');
     it.client.say({ id: 1, method: 'initialize', params: {} });
     it.client.say('[{"jsonrpc":"2.0","id":5,"method":"echo"}]');
+    it.client.say({ method: 'throws' });
     it.client.say({ id: 6, method: 'throws' });
     it.client.say({ id: 7, method: 'echo' });
     await eventually(() =>
@@ -135,13 +145,13 @@ describe('a session', () => {
     expect(JSON.stringify(it.client.frames())).not.toContain('a bug');
   });
 
-  test('takes a batch apart where the era has batches', async () => {
+  test('answers a batch as one where the era has batches', async () => {
     await using it = await opened();
     const old = await rawClient(it.nc, 'troupe.rpc.echo');
     old.open('2025-03-26');
     await eventually(() => expect(old.subject()).not.toBe(''));
     old.say('[{"jsonrpc":"2.0","id":5,"method":"echo"},{"jsonrpc":"2.0","id":6,"method":"echo"}]');
-    await eventually(() => expect(old.frames().slice(1)).toMatchObject([{ id: 5 }, { id: 6 }]));
+    await eventually(() => expect(old.frames().slice(1)).toMatchObject([[{ id: 5 }, { id: 6 }]]));
   });
 
   test('is deaf to a stranger on the bare tree who knows its subject', async () => {
@@ -214,10 +224,10 @@ describe('a client that is silent', () => {
     await eventually(() => expect(it.client.frames().at(-1)).toEqual({ seen: beats, sent: 0, inFlight: ['a"b'] }));
   });
 
-  test('whose session was ended elsewhere is let go at its next heartbeat', async () => {
+  test('whose session was ended elsewhere is let go, and finds nobody', async () => {
     await using it = await opened();
-    it.all.clear();
-    it.client.say('', { 'Mcp-Frame': 'ka' });
-    await eventually(() => expect(it.session.holders).toBe(0));
+    await it.session.end();
+    expect(it.session.holders).toBe(0);
+    await isNobodys(it.nc, it.client.subject());
   });
 });

@@ -73,6 +73,38 @@ describe('a peer that does not read', () => {
   });
 });
 
+describe('a session that throws', () => {
+  it('costs its host that one message: a request is answered, the rest is only logged', async () => {
+    await using it = await door();
+    const { client } = await opened(it);
+    client.send({ jsonrpc: '2.0', method: 'throws' }, request(1, 'throws'), request(2, 'echo'));
+    const { error } = await client.answer(1);
+    expect(error).toMatchObject({ code: -32603, data: { troupe: { delivery: 'outcome unknown' } } });
+    expect(error.message).toBe('troupe could not handle the request; its log says why');
+    expect((await client.answer(2)).result).toEqual({});
+    expect(it.faults).toEqual(Array.from({ length: 2 }, () => 'websocket: a bug at /secret/place'));
+  });
+});
+
+describe('a session that was ended elsewhere', () => {
+  it('takes its connection with it: 4404, after the last answer and to nobody else', async () => {
+    await using it = await door();
+    const [{ client, session }, other] = [await opened(it), await opened(it)];
+    client.send(request(1, 'wait'));
+    await eventually(() => session.waiting.length === 1);
+    await session.end();
+    client.send(request(2, 'echo'));
+    expect((await client.answer(2)).error).toMatchObject({ code: -32010, data: { troupe: { delivery: 'not sent' } } });
+    expect(session.received).toHaveLength(1);
+    session.waiting[0]?.line.answer(answerOf('1', 10));
+    expect(await client.closed).toEqual({ code: 4404, reason: 'the session has ended' });
+    expect((await client.answer(1)).result.text).toBe('xxxxxxxxxx');
+    await eventually(() => session.holders() === 0);
+    other.client.send(request(1, 'echo'));
+    await other.client.answer(1);
+  });
+});
+
 describe('a door that closes', () => {
   it('answers what is in flight, refuses what comes, and says 1001', async () => {
     await using it = await door();

@@ -14,6 +14,7 @@ test('a second daemon that comes through a link leaves the first one’s servers
   const env = { ...d.env, TROUPE_STATE: `${d.dir}/link/state/` };
   const cli = (...words: string[]) =>
     execa(process.execPath, [MAIN, ...words], { env, extendEnv: false, reject: false, timeout: 60_000 });
+  await using _ = { [Symbol.asyncDispose]: async () => void (await cli('down', '--instance', 'b')) };
 
   expect(JSON.parse((await cli('status', '--json')).stdout).daemon.pid).toBe(d.pid);
   expect((await cli('up', '--json')).stdout).toContain('"started":false');

@@ -2,6 +2,7 @@
 // speaks on its line. Streams are kept in memory, and committed a turn later as a disk would.
 
 import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
 import { pino } from 'pino';
 import { type Dispatcher, request } from 'undici';
@@ -27,6 +28,11 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
   const all = new Map<string, HostSession>();
   const sends = new Map<string, (frame: Buffer) => void>();
   const [received, waiting, held] = [[] as Asked[], [] as Asked[], { count: 0 }];
+  const [ended, store] = [new EventEmitter().setMaxListeners(0), { isBroken: false }];
+  const read = () => {
+    if (store.isBroken)
+      throw new TroupeError('unavailable', 'The database /secret/troupe.db is corrupt: move it away.');
+  };
   const kept = memoryStreams();
 
   const sessions: Sessions = {
@@ -39,6 +45,7 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
         ...{ id, principal, door, scope, era: eraOf(version) ?? ('2025-11-25' as Era) },
         receive(frame, line) {
           received.push({ session: id, frame, line });
+          if ('method' in frame && frame.method === 'throws') throw new Error('a bug at /secret/place');
           if (frame.kind !== 'request') return;
           if (frame.method === 'echo') line.answer(resultFrame(frame.id, frame.params ?? Buffer.from('{}')));
           else waiting.push({ session: id, frame, line });
@@ -53,14 +60,22 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
             held.count -= 1;
           };
         },
+        onEnded(listener) {
+          ended.once(id, listener);
+          return () => ended.off(id, listener);
+        },
         async end() {
-          all.delete(id);
+          read();
+          if (all.delete(id)) ended.emit(id);
         },
       };
       all.set(id, session);
       return { session, result: Buffer.from(JSON.stringify({ protocolVersion: session.era, capabilities: {} })) };
     },
-    find: (id, principal) => (all.get(id)?.principal === principal ? all.get(id) : undefined),
+    find(id, principal) {
+      read();
+      return all.get(id)?.principal === principal ? all.get(id) : undefined;
+    },
     hasScope: (scope) => ['', 'files', '@small'].includes(scope),
     streams: kept.streams,
     get count() {
@@ -68,7 +83,7 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
     },
     close: async () => {},
   };
-  return { sessions, received, waiting, held, sends, ...kept };
+  return { sessions, received, waiting, held, sends, store, ...kept };
 }
 
 type Event = { readonly frame: Buffer; readonly isLast: boolean };
@@ -78,7 +93,7 @@ function memoryStreams() {
   const events = new Map<string, Event[]>();
   const owners = new Map<string, string>();
   const followers = new Set<Follower>();
-  const disk = { isBroken: false, read: 0 };
+  const disk = { isBroken: false, isUnreadable: false, read: 0 };
   const standingOf = (session: string) => `standing-${session}`;
 
   function pump(follower: Follower): void {
@@ -118,6 +133,7 @@ function memoryStreams() {
       return isTheirs ? { stream, after: Number(after) } : undefined;
     },
     follow({ stream, after }, onEvent, onEnd) {
+      if (disk.isUnreadable) throw new TroupeError('unavailable', 'The database /secret/troupe.db is corrupt.');
       const follower = { stream, after, onEvent, onEnd };
       followers.add(follower);
       pump(follower);

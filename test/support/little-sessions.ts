@@ -63,7 +63,7 @@ export function littleSessions({ scopes = [''], limit = 100 } = {}): LittleSessi
 function littleSession({ principal, door, scope }: Opening, era: Era): LittleSession {
   const [received, waiting]: [Frame[], LittleSession['waiting']] = [[], []];
   const senders = new Set<(frame: Buffer) => void>();
-  let [holders, isEnded] = [0, false];
+  let [holders, isEnded, listeners] = [0, false, [] as (() => void)[]];
   return {
     ...{ id: randomUUID(), principal, door, scope, era, received, waiting },
     holders: () => holders,
@@ -73,6 +73,7 @@ function littleSession({ principal, door, scope }: Opening, era: Era): LittleSes
     },
     receive(frame, line) {
       received.push(frame);
+      if ('method' in frame && frame.method === 'throws') throw new Error('a bug at /secret/place');
       if (frame.kind !== 'request') return;
       if (frame.method === 'wait') waiting.push({ id: frame.id, line });
       else if (frame.method === 'echo') line.answer(resultFrame(frame.id, frame.params ?? Buffer.from('{}')));
@@ -88,8 +89,16 @@ function littleSession({ principal, door, scope }: Opening, era: Era): LittleSes
         holders -= 1;
       };
     },
+    onEnded(listener) {
+      listeners.push(listener);
+      return () => {
+        listeners = listeners.filter((each) => each !== listener);
+      };
+    },
     async end() {
+      if (isEnded) return;
       isEnded = true;
+      for (const listener of listeners) listener();
     },
   };
 }

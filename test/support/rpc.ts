@@ -2,6 +2,7 @@
 // can be seen frame by frame. `sessions` can be given to a second door, as the next life of a daemon would find them.
 
 import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { headers, type Msg, type NatsConnection } from 'nats';
 import { subjects } from '../../src/bus/subjects.ts';
 import { rpcDoor } from '../../src/doors/rpc.ts';
@@ -23,6 +24,7 @@ export type HandSession = HostSession & {
 /** `echo` gives its params back, `big {bytes}` as much as that, `steps` three messages first; `hold` waits in `held`. */
 export function handSessions() {
   const all = new Map<string, HandSession>();
+  const ended = new EventEmitter();
 
   function make({ principal, door, scope, params }: Opening): HandSession {
     const id = randomBytes(16).toString('base64url');
@@ -31,6 +33,7 @@ export function handSessions() {
       ...{ id, principal, door, scope, era, methods: [], held: new Map(), attached: new Set(), holders: 0 },
       receive(frame, line) {
         session.methods.push('method' in frame ? frame.method : frame.kind);
+        if (frame.kind === 'notification' && frame.method === 'throws') throw new Error('a bug');
         if (frame.kind === 'request') perform(session, frame.id, frame.method, frame.params ?? Buffer.from('{}'), line);
       },
       attach(send) {
@@ -43,8 +46,12 @@ export function handSessions() {
           session.holders -= 1;
         };
       },
+      onEnded(listener) {
+        ended.once(id, listener);
+        return () => ended.off(id, listener);
+      },
       async end() {
-        all.delete(id);
+        if (all.delete(id)) ended.emit(id);
       },
     };
     return session;
@@ -53,6 +60,8 @@ export function handSessions() {
   const sessions: Sessions = {
     async open(opening) {
       if (opening.scope === 'full') throw new TroupeError('busy', 'too many sessions');
+      if (opening.scope === 'broken')
+        throw new TroupeError('unavailable', 'The database /secret/troupe.db is corrupt.');
       const session = make(opening);
       all.set(session.id, session);
       const serverInfo = { name: 'by-hand', version: '1' };
@@ -102,6 +111,7 @@ export async function openDoor(
   });
   door.openScope('echo');
   door.openScope('full');
+  door.openScope('broken');
   await nc.flush();
   return { openScope: door.openScope, close: door.close, count: () => door.count, nc, trouble };
 }

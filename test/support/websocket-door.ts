@@ -18,15 +18,17 @@ export async function door({ keepAliveMs = 60_000, maxBodyBytes = 2 ** 20, maxSe
   });
   const server = createServer();
   server.on('upgrade', (request, socket, head) => {
-    websocket.upgrade((request.url ?? '').slice('/ws/'.length), 'me', request, socket, head);
+    const principal = String(request.headers['x-principal'] ?? 'me');
+    websocket.upgrade((request.url ?? '').slice('/ws/'.length), principal, request, socket, head);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const clients: WebSocket[] = [];
   return {
     ...{ sessions, faults, websocket, port },
-    async client(scope = '', protocols: string[] = ['mcp']) {
-      const ws = new WebSocket(`ws://127.0.0.1:${port}/ws/${scope}`, protocols);
+    async client(scope = '', protocols: string[] = ['mcp'], principal = 'me') {
+      const headers = { 'x-principal': principal };
+      const ws = new WebSocket(`ws://127.0.0.1:${port}/ws/${scope}`, protocols, { headers });
       clients.push(ws);
       const messages: any[] = [];
       ws.on('message', (data) => messages.push(JSON.parse(String(data))));

@@ -11,7 +11,7 @@ const A_DAY = '86400';
 const MOST_PARAMS = 32;
 
 /** Without a configured origin it is a plain answer to OPTIONS, and no browser takes it for leave. */
-export function preflight(visit: Pick<Visit, 'req' | 'res' | 'cors'>, place: Place): void {
+export function preflight(visit: Visit, place: Place): void {
   if (visit.cors.length === 0) return sendEmpty(visit, 204, ['Allow', ALLOWED[place]]);
   const wanted = visit.req.headers['access-control-request-headers'] ?? '';
   sendEmpty(visit, 204, [

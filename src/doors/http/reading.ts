@@ -80,7 +80,6 @@ export function readStream(house: House, { visit, session, place: start, primer 
     stop?.();
     for (const each of leave) each();
   });
-  if (primer !== undefined) begin();
   follow(start);
   begin();
 }

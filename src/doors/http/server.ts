@@ -63,8 +63,10 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
       'unauthorized',
       `${address.host} can be reached from elsewhere; set a token in x-troupe.http.tokens, or listen on 127.0.0.1`,
     );
-  const server = serverFor(timing, logger);
+  const server = serverFor(timing);
   const port = await listen(server, address);
+  // No descriptor is left for one more connection, for instance: those that are there go on.
+  server.on('error', (error) => logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`));
   const gate = createGate({ host: address.host, port, settings });
   let isClosing = false;
 
@@ -79,7 +81,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     if (!route) return invalid(strangerOf(req, res, admission.cors), 404, 'there is nothing here; MCP is at /mcp');
     // Before anything is looked for: it is answered alike whether there is such a server or not.
     if (admission.is === 'preflight' || req.method === 'OPTIONS')
-      return preflight({ req, res, cors: admission.cors }, route.place);
+      return preflight(strangerOf(req, res, admission.cors), route.place);
     const visit: Visit = { req, res, principal: admission.principal, scope: route.scope, cors: admission.cors };
     if (isClosing) {
       const headers = ['Connection', 'close', 'Retry-After', '2'];

@@ -1,10 +1,8 @@
-// The listening socket and what is so broken that it never becomes a request. Its peers hear a bare status, and nothing that
-// goes wrong on it ends the daemon.
+// The listening socket, how long it waits for whom, and what is so broken that it never becomes a request: whoever sent that
+// hears a bare status and nothing else.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Logger } from 'pino';
-import { sentence } from '../../failures.ts';
 import type { Timing } from './visit.ts';
 
 const MAX_HEAD_BYTES = 16_384;
@@ -12,7 +10,7 @@ const MAX_CONNECTIONS = 4_096;
 /** Longer than hosts keep a connection for later: one that we close under a request is an error to them. */
 const IDLE_MS = 65_000;
 
-export function serverFor({ headMs, bodyMs, checkMs }: Timing, logger: Logger): Server {
+export function serverFor({ headMs, bodyMs, checkMs }: Timing): Server {
   const server = createServer({
     ...{ maxHeaderSize: MAX_HEAD_BYTES, headersTimeout: headMs, requestTimeout: bodyMs },
     ...{ connectionsCheckingInterval: checkMs, keepAliveTimeout: IDLE_MS, keepAlive: true },
@@ -21,7 +19,6 @@ export function serverFor({ headMs, bodyMs, checkMs }: Timing, logger: Logger): 
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (req: IncomingMessage, res: ServerResponse) => void newest.set(req.socket, res));
   server.on('clientError', (error, socket) => hangUp(socket, newest.get(socket), statusOf(error)));
-  server.on('error', (error) => logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`));
   return server;
 }
 
