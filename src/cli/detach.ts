@@ -25,13 +25,13 @@ export async function detach(cli: Cli, options: UpOptions): Promise<number> {
     child.once('exit', (code) => resolve(code ?? 1));
   });
   const status = await untilReady(cli, exited, wordsFile);
-  child.unref();
   if (status.daemon.pid !== child.pid) {
     // Another was faster. Ours may not have noticed yet, and must not take over when that one is stopped.
     child.kill();
     await exited;
     return alreadyRunning(output, status);
   }
+  child.unref();
   if (output.json) output.print(JSON.stringify({ started: true, daemon: status.daemon }));
   else output.print(greeting(output, status));
   return OK;

@@ -1,7 +1,7 @@
 // One holder per name and machine: a lock that the kernel frees when its process dies, however it dies.
 // It is an open EXCLUSIVE transaction on an empty database; nothing is ever written to it.
 
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
@@ -34,11 +34,18 @@ export function isHeld(directory: string, name: string, waitMs = INSTANT_MS): bo
 
 /** The names of all locks that were ever taken there, held or free. */
 export function locksIn(directory: string, prefix: string): string[] {
-  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return [];
-  return readdirSync(directory)
+  return filesIn(directory)
     .filter((file) => file.startsWith(prefix) && file.endsWith(SUFFIX))
     .map((file) => file.slice(0, -SUFFIX.length))
     .sort();
+}
+
+function filesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return []; // there is no such directory, so nobody holds anything in it
+  }
 }
 
 // A connection that nobody refers to is closed by the garbage collector, and its lock with it.
