@@ -112,7 +112,7 @@ export function createSession(world: World, identity: Identity) {
     return isLoud(level, interests.level ?? world.cast.member(server)?.config.settings.logLevel);
   }
 
-  /** A stream that was never opened has no reader to keep anything for. */
+  /** A stream that was never opened has no reader to keep log lines for. */
   const hasListener = (): boolean => (identity.door === 'http' ? world.streams.isRead(session) : attached.size > 0);
 
   function deliver(frame: Buffer): void {
@@ -140,7 +140,7 @@ export function createSession(world: World, identity: Identity) {
     tellUpdate(process: Member, uri: string, params: Buffer): void {
       if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
       const told = interests.updateFor(view(), process.server, uri, params);
-      if (told && hasListener()) deliver(notificationFrame('notifications/resources/updated', told));
+      if (told) deliver(notificationFrame('notifications/resources/updated', told));
     },
     tellLog(process: Member, level: string, params: Buffer): void {
       if (!hasListener() || !isServedBy(process) || !hears(process.server, level)) return;
