@@ -1,10 +1,12 @@
 // The doors for hosts, beside a bare proxy and the gateways people use, in the same run and before the same child.
 // Eight sessions with eight calls each is a busy machine of one person; one call alone is what somebody waits for.
 
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { cells, figure, round } from './figures.mjs';
 import { heldBy } from './heap.mjs';
 import * as peers from './peers.mjs';
@@ -17,7 +19,7 @@ const [SESSIONS, CALLS] = [8, 8];
 const HEAD = ['calls/s', 'p50 ms', 'p99 ms', 'gateway µs', 'children µs', 'loader µs', 'foreign'];
 const row = (figures) => cells(figures, ['daemon', 'child', 'loader']);
 
-export const doors = { http, websocket, kill, churn };
+export const doors = { http, websocket, kill, churn, shim };
 
 async function http() {
   const troupe = await peers.startTroupeDoor('/mcp/s0');
@@ -164,6 +166,31 @@ async function churn() {
     head: ['door', '', 'held MB', 'resident MB', 'descriptors', 'child processes'],
     rows,
     figures,
+  };
+}
+
+/** The stdio shim is started for every host: the fastest of several starts, for what else runs only ever adds. */
+async function shim() {
+  const timed = (...words) => {
+    const from = performance.now();
+    execFileSync(process.execPath, words, { stdio: 'ignore' });
+    return performance.now() - from;
+  };
+  const main = fileURLToPath(new URL('../dist/src/main.js', import.meta.url));
+  const [bare, ours] = [[], []];
+  for (let round = 0; round < (isQuick ? 5 : 30); round += 1) {
+    bare.push(timed('-e', '0'));
+    ours.push(timed(main, 'connect', '--help'));
+  }
+  const [alone, shimmed] = [Math.min(...bare), Math.min(...ours)];
+  return {
+    title: 'The stdio shim: from start to its first line',
+    head: ['', 'ms'],
+    rows: [
+      ['node -e 0', round(alone)],
+      ['troupe connect --help', round(shimmed)],
+    ],
+    figures: [figure('start of troupe connect, of bare Node', shimmed / alone, '≤', 2)],
   };
 }
 

@@ -19,9 +19,8 @@ import { markerOf, sweepLeftovers } from './leftovers.ts';
 import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
 import type { Cast } from './servers/cast.ts';
-import type { OAuth } from './servers/oauth/oauth.ts';
 import { endMarked } from './servers/sweep.ts';
-import { createServing } from './serving.ts';
+import { createServing, type Serving } from './serving.ts';
 import type { Hosting } from './sessions/hosting.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { Log } from './telemetry/log.ts';
@@ -48,7 +47,7 @@ export type Built = {
   plugins: PluginHost;
   catalog: Catalog;
   cast: Cast;
-  oauth: OAuth;
+  serving: Serving;
   hosting: Hosting;
   doors: Awaited<ReturnType<typeof openDoors>>;
   nc: NatsConnection;
@@ -111,8 +110,8 @@ export function createParts(options: PartsOptions) {
       built.plugins = await startPlugins(config.plugins, viewFor, logger);
     },
 
-    openServers(): void {
-      const { catalog, cast, oauth, hosting } = createServing({
+    async openServers(): Promise<void> {
+      const serving = createServing({
         ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
         current: () => current.config,
         onState(member) {
@@ -120,7 +119,9 @@ export function createParts(options: PartsOptions) {
           for (const watcher of watchers) watcher(member.name);
         },
       });
-      Object.assign(built, { catalog, cast, oauth, hosting });
+      const { catalog, cast, hosting } = serving;
+      Object.assign(built, { catalog, cast, hosting, serving });
+      await serving.prepare(config.servers);
       cast.start();
       for (const server of config.servers) cast.launch(server);
     },
@@ -145,7 +146,7 @@ export function createParts(options: PartsOptions) {
 
     async closeServers(): Promise<void> {
       await built.hosting?.close();
-      built.oauth?.close();
+      built.serving?.close();
       built.cast?.stop();
       while (built.cast && !built.cast.isStopped) await wait(20);
       const runaways = await endMarked(marker);

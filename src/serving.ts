@@ -5,14 +5,15 @@ import type { Events } from './bus/events.ts';
 import type { Subjects } from './bus/subjects.ts';
 import { createRecorder } from './calls/record.ts';
 import { createCatalog } from './catalog/catalog.ts';
-import type { Config } from './config/schema.ts';
-import { sentence } from './failures.ts';
+import type { Config, ServerConfig } from './config/schema.ts';
+import { sentence, TroupeError } from './failures.ts';
 import { familyOf, markerOf } from './leftovers.ts';
 import type { PartsOptions } from './parts.ts';
 import { createCast } from './servers/cast.ts';
 import { createLists } from './servers/lists.ts';
 import type { Member } from './servers/member.ts';
-import { createOAuth } from './servers/oauth/oauth.ts';
+import type { OAuth } from './servers/oauth/oauth.ts';
+import { hasRemote, loadRemote } from './servers/remote/loader.ts';
 import { createUpkeep } from './servers/upkeep.ts';
 import { createHosting, type Hosting } from './sessions/hosting.ts';
 import { isHeld } from './store/lock.ts';
@@ -27,6 +28,8 @@ export type ServingOptions = PartsOptions & {
   readonly current: () => Config;
   readonly onState: (member: Member) => void;
 };
+
+export type Serving = ReturnType<typeof createServing>;
 
 export function createServing(options: ServingOptions) {
   const { paths, env, log, config, store, events, crash } = options;
@@ -53,7 +56,7 @@ export function createServing(options: ServingOptions) {
   const cast = createCast({
     ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
     record: createRecorder(store, options.name, log.mask),
-    authorizerOf: (member) => oauth.authorizerOf(member),
+    authorizerOf: (member) => logins().authorizerOf(member),
     onOpen: upkeep.opened,
     onNotice: upkeep.said,
     onRetuned: upkeep.retuned,
@@ -63,10 +66,22 @@ export function createServing(options: ServingOptions) {
       options.onState(member);
     },
   });
-  const oauth = createOAuth({
-    ...{ store, directory: paths.state, members: cast.members },
-    onLogin: (server) => cast.tell(server, { type: 'login.done' }),
-  });
+  let oauth: OAuth | undefined;
+  const logins = (): OAuth => {
+    if (!oauth) throw new TroupeError('unavailable', 'there is no remote server, so there is nothing to log in to');
+    return oauth;
+  };
+
+  /** Before a remote server is launched: what it takes is loaded when the first one is configured. */
+  async function prepare(servers: readonly ServerConfig[]): Promise<void> {
+    if (oauth || !hasRemote(servers)) return;
+    const [{ createOAuth }] = await Promise.all([import('./servers/oauth/oauth.ts'), loadRemote()]);
+    oauth ??= createOAuth({
+      ...{ store, directory: paths.state, members: cast.members },
+      onLogin: (server) => cast.tell(server, { type: 'login.done' }),
+    });
+  }
+
   const hosting: Hosting = createHosting({
     ...{ config: options.current, cast, catalog, store, seal: openSeal(paths.state), daemon: paths.lock },
     isAlive: (daemon) => isHeld(paths.state, daemon, 0), // never waited for: hosts are being served on this thread
@@ -74,5 +89,5 @@ export function createServing(options: ServingOptions) {
     setLevels: upkeep.relevel,
     onTrouble: (error) => logger.warn(sentence(error)),
   });
-  return { catalog, cast, oauth, hosting };
+  return { catalog, cast, hosting, prepare, logins, close: () => oauth?.close() };
 }

@@ -66,6 +66,7 @@ export async function openDoors(options: DoorsOptions) {
     if (!isDeepStrictEqual(rootOf(options.config), rootOf(next))) logger.warn(FOR_NEXT_START);
     for (const { message } of warnings) logger.warn(message);
     const change = difference(config, next);
+    await the('serving').prepare(next.servers);
     current.config = next;
     refused = undefined;
     cast.apply(change);
@@ -100,7 +101,7 @@ export async function openDoors(options: DoorsOptions) {
   const environment = () => environmentOf(the('bus'), hosts.status, hosts.token);
   const methods = controlMethods({
     cast,
-    oauth: the('oauth'),
+    oauth: the('serving').logins,
     catalog,
     status,
     environment,

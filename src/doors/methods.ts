@@ -14,7 +14,8 @@ import type { Handlers } from './control.ts';
 
 export type MethodsWorld = {
   readonly cast: Cast;
-  readonly oauth: OAuth;
+  /** Throws while there is no remote server. */
+  readonly oauth: () => OAuth;
   readonly catalog: Catalog;
   readonly status: () => object;
   readonly environment: () => object;

@@ -28,7 +28,7 @@ async function stage(options: { denies?: boolean; loginMs?: number } = {}) {
     local: { name: 'local', onBehalfOf: '_', state: 'ready', config: { transport: 'stdio', name: 'local' } },
   };
   const methods = loginMethods({
-    oauth: client.oauth,
+    oauth: () => client.oauth,
     member: (name) => members[name] as Member | undefined,
     restart: (name) => told.push(`restart ${name}`),
   });

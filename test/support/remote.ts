@@ -11,6 +11,7 @@ import { type RemoteServer, settingsSchema } from '../../src/config/schema.ts';
 import type { Audience } from '../../src/servers/attribution.ts';
 import { type CastOptions, createCast } from '../../src/servers/cast.ts';
 import { createLists } from '../../src/servers/lists.ts';
+import { loadRemote } from '../../src/servers/remote/loader.ts';
 import { createUpkeep } from '../../src/servers/upkeep.ts';
 import { openStore } from '../../src/store/store.ts';
 import { eventually } from './eventually.ts';
@@ -39,6 +40,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
       done();
     },
   });
+  await loadRemote();
   const cast = createCast({
     ...{ catalog, store, env: {}, daemon: 'test', driver: 'table', record: () => {} },
     ...{ onOpen: upkeep.opened, onNotice: upkeep.said, onRetuned: upkeep.retuned, onState: () => {} },

@@ -6,7 +6,8 @@ import type { Member } from '../member.ts';
 import type { OAuth } from './oauth.ts';
 
 export type LoginWorld = {
-  readonly oauth: OAuth;
+  /** Throws while there is no remote server. */
+  readonly oauth: () => OAuth;
   readonly member: (name: string) => Member | undefined;
   readonly restart: (name: string) => void;
 };
@@ -34,13 +35,13 @@ export function loginMethods({ oauth, member, restart }: LoginWorld) {
       if (config.transport === 'stdio') return spare(`server ${name} is a process of this machine and needs no login`);
       if (config.oauth.grant === 'client_credentials')
         return spare(`server ${name} has credentials of its own in the configuration and needs no login`);
-      const begun = await oauth.login(config, onBehalfOf);
+      const begun = await oauth().login(config, onBehalfOf);
       return begun ? { server: name, ...begun } : spare(`server ${name} needs no login`);
     },
 
     async loginWait({ server, id }: Record<string, unknown>): Promise<LoginOutcome> {
       const name = String(server);
-      const ended = oauth.outcome(String(id));
+      const ended = oauth().outcome(String(id));
       if (!ended) throw new TroupeError('invalid', `there is no such login at ${name}; run troupe login ${name} again`);
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<'pending'>((resolve) => {
@@ -53,8 +54,8 @@ export function loginMethods({ oauth, member, restart }: LoginWorld) {
     async logout({ server }: Record<string, unknown>): Promise<{ server: string; wasLoggedIn: boolean }> {
       const { name, config, onBehalfOf, state } = known(server);
       if (config.transport === 'stdio') return { server: name, wasLoggedIn: false };
-      const wasLoggedIn = oauth.isLoggedIn(config, onBehalfOf);
-      await oauth.logout(config, onBehalfOf);
+      const wasLoggedIn = oauth().isLoggedIn(config, onBehalfOf);
+      await oauth().logout(config, onBehalfOf);
       if (wasLoggedIn && state === 'ready') restart(name); // what it was let in with is no longer to be used
       return { server: name, wasLoggedIn };
     },
