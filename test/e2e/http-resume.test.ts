@@ -83,15 +83,17 @@ describe('a host that loses its connection', () => {
 
   it('gets what belongs to no request on its standing stream, also what came while nobody read it', async () => {
     const host = await enter('/mcp/memo');
-    await post(host, { id: 1, method: 'resources/subscribe', params: { uri: 'memo://a' } });
-    const touch = () =>
-      post(host, { id: 2, method: 'tools/call', params: { name: 'touch', arguments: { uri: 'memo://a' } } });
+    for (const uri of ['memo://a', 'memo://b'])
+      await post(host, { id: 1, method: 'resources/subscribe', params: { uri } });
+    // Two updates of one resource soon after each other are one.
+    const touch = (uri: string) =>
+      post(host, { id: 2, method: 'tools/call', params: { name: 'touch', arguments: { uri } } });
     const stream = await listen(host);
-    await touch();
+    await touch('memo://a');
     await eventually(() => expect(messages(stream).length).toBe(1));
     stream.leave();
-    await touch();
-    await touch();
+    await touch('memo://a');
+    await touch('memo://b');
     const back = await listen(host, lastOf(stream));
     await eventually(() => expect(messages(back).length).toBe(2));
     expect(messages(back).every(({ method }) => method === 'notifications/resources/updated')).toBe(true);
