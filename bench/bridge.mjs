@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'nats';
 import { addressOf } from './nats-socket.mjs';
+import { splitter, writer } from './pipe.mjs';
 
 const HEAD = '{"jsonrpc":"2.0","id":';
 const RESULT = Buffer.from('"result":');
-const NEWLINE = 10;
 
 const child = spawn(process.execPath, [fileURLToPath(new URL('child.mjs', import.meta.url))], {
   stdio: ['pipe', 'pipe', 'inherit'],
@@ -18,7 +18,7 @@ const { host, port, ...credentials } = addressOf(process.env.NATS_URL);
 const nats = await connect({ servers: `${host}:${port}`, ...credentials, noAsyncTraces: true });
 const waiting = new Map();
 let lastId = 0;
-let outgoing = [];
+const write = writer(child.stdin);
 
 child.stdout.on('data', splitter(reply));
 await handshake();
@@ -39,31 +39,6 @@ function reply(line) {
   const message = waiting.get(id);
   waiting.delete(id);
   message?.respond(line.subarray(line.indexOf(RESULT, HEAD.length) + RESULT.length, line.length - 1));
-}
-
-/** What one turn of the loop writes goes out in one piece. */
-function write(...parts) {
-  if (outgoing.length === 0) setImmediate(flush);
-  for (const part of parts) outgoing.push(typeof part === 'string' ? Buffer.from(part) : part);
-}
-
-function flush() {
-  child.stdin.write(Buffer.concat(outgoing));
-  outgoing = [];
-}
-
-function splitter(onLine) {
-  let pieces = [];
-  return (chunk) => {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      const last = chunk.subarray(start, end);
-      onLine(pieces.length ? Buffer.concat([...pieces, last]) : last);
-      pieces = [];
-      start = end + 1;
-    }
-    if (start < chunk.length) pieces.push(chunk.subarray(start));
-  };
 }
 
 async function handshake() {

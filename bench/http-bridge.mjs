@@ -5,9 +5,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { splitter, writer } from './pipe.mjs';
 
 const HEAD = '{"jsonrpc":"2.0","id":';
-const NEWLINE = 10;
 const COMMA = 44;
 
 const child = spawn(process.execPath, [fileURLToPath(new URL('child.mjs', import.meta.url))], {
@@ -15,7 +15,7 @@ const child = spawn(process.execPath, [fileURLToPath(new URL('child.mjs', import
 });
 const waiting = new Map();
 let lastId = 0;
-let outgoing = [];
+const write = writer(child.stdin);
 
 child.stdout.on('data', splitter(reply));
 const server = createServer((request, response) => {
@@ -53,29 +53,4 @@ function reply(line) {
     'mcp-session-id': `${number}`,
   });
   response.end(body);
-}
-
-/** What one turn of the loop writes goes out in one piece. */
-function write(...parts) {
-  if (outgoing.length === 0) setImmediate(flush);
-  outgoing.push(...parts);
-}
-
-function flush() {
-  child.stdin.write(Buffer.concat(outgoing));
-  outgoing = [];
-}
-
-function splitter(onLine) {
-  let pieces = [];
-  return (chunk) => {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      const last = chunk.subarray(start, end);
-      onLine(pieces.length ? Buffer.concat([...pieces, last]) : last);
-      pieces = [];
-      start = end + 1;
-    }
-    if (start < chunk.length) pieces.push(chunk.subarray(start));
-  };
 }

@@ -2,17 +2,18 @@
 
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { createInterface } from 'node:readline/promises';
 import { readDocument } from '../config/document.ts';
 import { addServer } from '../config/edit.ts';
 import { type Foreign, type ForeignServer, readForeign } from '../config/foreign.ts';
 import type { ServerDefinition } from '../config/schema.ts';
-import { usage } from './output.ts';
+import { agrees } from './agree.ts';
 import { configFile, tellDaemon } from './servers.ts';
 import { flat, table } from './table.ts';
 import { type Cli, OK } from './verb.ts';
 
 export type ImportOptions = { readonly yes?: boolean; readonly dryRun?: boolean; readonly config?: string };
+
+const ASKS = 'import asks before it adds; without a terminal say --yes';
 
 export async function importServers(cli: Cli, source: string, options: ImportOptions): Promise<number> {
   const { output, env } = cli;
@@ -35,7 +36,7 @@ export async function importServers(cli: Cli, source: string, options: ImportOpt
     if (output.json) output.print(JSON.stringify({ ...plan, added: [], wouldAdd: plan.added }));
     return OK;
   }
-  if (!options.yes && !(await agrees(cli, `add ${fresh.length} to ${file}?`))) {
+  if (!options.yes && !(await agrees(cli, `add ${fresh.length} to ${file}?`, ASKS))) {
     output.say('nothing was added');
     return OK;
   }
@@ -87,15 +88,4 @@ function whatRuns(definition: ServerDefinition): [string, string] {
 function namesIn(file: string): Set<string> {
   const root = existsSync(file) ? (readDocument(file).value as { mcpServers?: object } | undefined) : undefined;
   return new Set(Object.keys(root?.mcpServers ?? {}));
-}
-
-async function agrees({ output }: Cli, question: string): Promise<boolean> {
-  if (!output.isWatched || !process.stdin.isTTY)
-    throw usage('import asks before it adds; without a terminal say --yes');
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
-  } finally {
-    lines.close();
-  }
 }

@@ -2,7 +2,6 @@
 // beside the file, and changes nothing the second time.
 
 import { existsSync } from 'node:fs';
-import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../config/definition.ts';
 import { readDocument } from '../config/document.ts';
@@ -10,6 +9,7 @@ import { type HostKind, hostKind, type WayIn } from '../config/hosts.ts';
 import { readHostFile, replaceHostFile } from '../config/hosts-file.ts';
 import { realPathsOf } from '../config/real-paths.ts';
 import { TroupeError } from '../failures.ts';
+import { agrees } from './agree.ts';
 import { withControl } from './control.ts';
 import { unified } from './install-difference.ts';
 import { usage } from './output.ts';
@@ -24,6 +24,8 @@ export type InstallOptions = {
 };
 
 const MAIN = fileURLToPath(new URL('../main.js', import.meta.url));
+
+const ASKS = 'install asks before it writes; without a terminal say --yes, or --print to only look';
 
 export async function install(cli: Cli, hostName: string, options: InstallOptions): Promise<number> {
   const { output, env } = cli;
@@ -46,7 +48,7 @@ export async function install(cli: Cli, hostName: string, options: InstallOption
     if (output.json) output.print(JSON.stringify({ ...facts, changed: false, difference }));
     return OK;
   }
-  if (!options.yes && !(await agrees(cli, `write this to ${host.path}?`))) {
+  if (!options.yes && !(await agrees(cli, `write this to ${host.path}?`, ASKS))) {
     output.say('nothing was changed');
     return OK;
   }
@@ -97,15 +99,4 @@ function refuseUnknown({ paths: { config } }: Cli, scope: string): void {
   if (isObject(names) && Object.hasOwn(names, scope.replace(/^@/, ''))) return;
   const what = scope.startsWith('@') ? `profile ${scope}` : `server ${scope}`;
   throw new TroupeError('unknownServer', `there is no ${what} in ${config}; correct --server`);
-}
-
-async function agrees({ output }: Cli, question: string): Promise<boolean> {
-  if (!output.isWatched || !process.stdin.isTTY)
-    throw usage('install asks before it writes; without a terminal say --yes, or --print to only look');
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
-  } finally {
-    lines.close();
-  }
 }

@@ -1,20 +1,8 @@
 // Adds a server to the file and takes one out, leaving everything else in it as the owner wrote it.
 // The file is replaced in one step, so that a reader sees the old one or the new one, never half of one.
 
-import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { mkdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { findNodeAtLocation, type Node } from 'jsonc-parser';
 import { TroupeError } from '../failures.ts';
 import { check, formatComplaint } from './complaints.ts';
@@ -22,6 +10,7 @@ import { type Document, parseDocument, readDocument } from './document.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';
 import { insertProperty, removeProperty } from './properties.ts';
 import { judgeAddress } from './remote.ts';
+import { replaceFile } from './replace.ts';
 import { definitionSchema, remoteSchema, type ServerDefinition } from './schema.ts';
 
 const NEW_FILE = '{\n  "mcpServers": {}\n}\n';
@@ -104,18 +93,5 @@ function fileOf(path: string): File {
 
 function write({ path, mode }: File, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
-  try {
-    const file = openSync(temporary, 'wx', mode);
-    try {
-      writeFileSync(file, text);
-      fchmodSync(file, mode); // what the umask took away
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
+  replaceFile(path, text, mode);
 }

@@ -100,7 +100,8 @@ function placesIn(file: string, { home, cwd }: Host): Place[] {
   ];
 }
 
-function settingsFolder(home: string, platform: NodeJS.Platform, env: NodeJS.ProcessEnv): string {
+/** Where the programs of a person keep their settings. */
+export function settingsFolder(home: string, platform: NodeJS.Platform, env: NodeJS.ProcessEnv): string {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support');
   if (platform === 'win32') return env.APPDATA || join(home, 'AppData', 'Roaming');
   return env.XDG_CONFIG_HOME || join(home, '.config');

@@ -1,21 +1,10 @@
 // A host's own file, which it may be writing itself: it is replaced in one step, as it was read or not at all, and what
 // was there before is kept beside it.
 
-import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  constants,
-  copyFileSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sentence, TroupeError } from '../failures.ts';
+import { replaceFile } from './replace.ts';
 
 /** The text of the file; the empty text if there is none. */
 export function readHostFile(path: string): string {
@@ -46,14 +35,7 @@ function replace(path: string, text: string): string | undefined {
   const file = found ? realpathSync(path) : path;
   const backup = found && `${file}.troupe-backup-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
   if (backup) copyFileSync(file, backup, constants.COPYFILE_EXCL);
-  const draft = `${file}.${randomBytes(6).toString('hex')}`;
-  try {
-    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true });
-    chmodSync(draft, found ? found.mode & 0o777 : 0o600);
-    renameSync(draft, file);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  replaceFile(file, text, found ? found.mode & 0o777 : 0o600);
   return backup;
 }
 

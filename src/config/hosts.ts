@@ -4,6 +4,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { TroupeError } from '../failures.ts';
+import { settingsFolder } from './foreign.ts';
 import { withEntry } from './hosts-json.ts';
 import { withTable } from './hosts-toml.ts';
 
@@ -88,9 +89,4 @@ function codex(path: string): HostKind {
     ...{ title: 'Codex', path },
     install: (text, name, way) => withTable({ path, text, table: ['mcp_servers', name], values: entryOf(way) }),
   };
-}
-
-function settingsFolder(home: string, platform: NodeJS.Platform, env: NodeJS.ProcessEnv): string {
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
-  return env.XDG_CONFIG_HOME || join(home, '.config');
 }

@@ -100,8 +100,8 @@ const heard = (got: Msg[]): string[] => got.map((msg) => msg.string());
 
 describe('messages of the transport that are too large for one of NATS', () => {
   test('arrive whole and in order, both ways', async () => {
-    await using it = await bus({ maxPayload: 64 * 1024 });
-    const client = await joined(it.nc);
+    await using stage = await bus({ maxPayload: 64 * 1024 });
+    const client = await joined(stage.nc);
     const text = '€'.repeat(500_000);
     await client.send({ id: 1, method: 'echo', params: { text } });
     await client.send({ id: 2, method: 'big', params: { bytes: 3_000_000 } });
@@ -114,14 +114,14 @@ describe('messages of the transport that are too large for one of NATS', () => {
   });
 
   test('are sent again whole when the daemon dies in the middle of them', async () => {
-    await using it = await bus({ maxPayload: 64 * 1024 });
-    const client = await joined(it.nc);
+    await using stage = await bus({ maxPayload: 64 * 1024 });
+    const client = await joined(stage.nc);
     void client.send({ id: 1, method: 'echo', params: { text: 'y'.repeat(2_000_000) } });
     void client.send({ id: 2, method: 'echo', params: { text: 'z' } });
-    await it.door.nc.close();
-    await openDoor(it.nats, it.sessions);
+    await stage.door.nc.close();
+    await openDoor(stage.nats, stage.sessions);
     await eventually(() => expect(client.answers()).toHaveLength(2), 20_000);
     for (const { error } of client.answers()) expect(error).toBeUndefined();
-    expect(it.only().methods).toEqual(['echo', 'echo']);
+    expect(stage.only().methods).toEqual(['echo', 'echo']);
   });
 });

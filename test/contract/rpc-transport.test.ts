@@ -20,23 +20,23 @@ describe.each([
   ['v2, probing for the newest era', () => new ClientV2(info, { versionNegotiation: { mode: 'auto' } })],
 ])('the client of SDK %s', (_, make) => {
   test('opens a session, uses it and ends it', async () => {
-    await using it = await bus();
-    const transport = new NatsClientTransport(it.nc, { server: 'echo', principal: 'alice' });
+    await using stage = await bus();
+    const transport = new NatsClientTransport(stage.nc, { server: 'echo', principal: 'alice' });
     const client = make();
     await client.connect(transport);
     expect(client.getServerVersion()).toMatchObject({ name: 'by-hand' });
-    expect(transport.sessionId).toBe(it.only().id);
-    expect(it.only().principal).toBe('alice');
+    expect(transport.sessionId).toBe(stage.only().id);
+    expect(stage.only().principal).toBe('alice');
     await client.ping();
     await client.close();
-    await eventually(() => expect(it.all.size).toBe(0));
-    expect(it.nc.isClosed()).toBe(false);
+    await eventually(() => expect(stage.all.size).toBe(0));
+    expect(stage.nc.isClosed()).toBe(false);
   });
 
   test('hears at once that nobody serves such a server', async () => {
-    await using it = await bus();
+    await using stage = await bus();
     const startedAt = performance.now();
-    const connecting = make().connect(new NatsClientTransport(it.nc, { server: 'nowhere' }));
+    const connecting = make().connect(new NatsClientTransport(stage.nc, { server: 'nowhere' }));
     await expect(connecting).rejects.toThrow('nobody serves troupe.rpc.nowhere');
     expect(performance.now() - startedAt).toBeLessThan(1_000);
   });
@@ -44,91 +44,91 @@ describe.each([
 
 describe('when the daemon is gone and comes back', () => {
   test('what was in flight has an unknown outcome, what was not delivered is sent once, the session is the same', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc);
-    const { id } = it.only();
+    await using stage = await bus();
+    const client = await joined(stage.nc);
+    const { id } = stage.only();
     await client.send({ id: 1, method: 'hold' });
     await client.send({ method: 'notifications/one' });
-    await eventually(() => expect(it.only().methods).toEqual(['hold', 'notifications/one']));
-    await it.door.nc.close();
+    await eventually(() => expect(stage.only().methods).toEqual(['hold', 'notifications/one']));
+    await stage.door.nc.close();
     for (let n = 2; n < 20; n++) void client.send({ id: n, method: 'echo', params: { n } });
     void client.send({ method: 'notifications/two' });
-    await it.nc.flush();
-    await openDoor(it.nats, it.sessions);
+    await stage.nc.flush();
+    await openDoor(stage.nats, stage.sessions);
     await eventually(() => expect(client.answers()).toHaveLength(19));
     expect(client.answers()[0]).toMatchObject({ id: 1, ...unknown });
     expect(client.answers().slice(1)).toMatchObject(
       Array.from({ length: 18 }, (_, n) => ({ id: n + 2, result: { n: n + 2 } })),
     );
-    expect(it.only().methods.slice(2)).toEqual([...Array(18).fill('echo'), 'notifications/two']);
+    expect(stage.only().methods.slice(2)).toEqual([...Array(18).fill('echo'), 'notifications/two']);
     expect(client.transport.sessionId).toBe(id);
     expect(client.closed()).toBe(0);
   });
 
   test('it is noticed by a heartbeat when the client has nothing to say, also where somebody listens to everything', async () => {
-    await using it = await bus({ leaseMs: 600 });
-    const spy = await it.nats.connect();
+    await using stage = await bus({ leaseMs: 600 });
+    const spy = await stage.nats.connect();
     spy.subscribe('>', { callback: () => {} }); // with it the broker never says that nobody is there
     await spy.flush();
-    const client = await joined(it.nc, { heartbeatMs: 100 });
+    const client = await joined(stage.nc, { heartbeatMs: 100 });
     await client.send({ id: 1, method: 'hold' });
-    await eventually(() => expect(it.only().held.size).toBe(1));
-    await it.door.nc.close();
-    await openDoor(it.nats, it.sessions, { leaseMs: 600 });
+    await eventually(() => expect(stage.only().held.size).toBe(1));
+    await stage.door.nc.close();
+    await openDoor(stage.nats, stage.sessions, { leaseMs: 600 });
     await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, ...unknown }]), 15_000);
     await client.send({ id: 2, method: 'echo', params: {} });
     await eventually(() => expect(client.answers()).toHaveLength(2));
   });
 
   test('a late answer to a request that was given up, or cancelled, is nobody’s', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc);
+    await using stage = await bus();
+    const client = await joined(stage.nc);
     await client.send({ id: 1, method: 'hold' });
     await client.send({ method: 'notifications/cancelled', params: { requestId: 1 } });
-    await eventually(() => expect(it.only().methods).toHaveLength(2));
-    it.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}\n'));
+    await eventually(() => expect(stage.only().methods).toHaveLength(2));
+    stage.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}\n'));
     await client.send({ id: 2, method: 'echo' });
     await eventually(() => expect(client.answers()).toMatchObject([{ id: 2 }]));
   });
 
   test('a daemon that stops is heard until another takes over: it answers what it still works on', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc, { heartbeatMs: 50 });
+    await using stage = await bus();
+    const client = await joined(stage.nc, { heartbeatMs: 50 });
     await client.send({ id: 1, method: 'hold' });
-    await eventually(() => expect(it.only().held.size).toBe(1));
-    await it.door.close();
+    await eventually(() => expect(stage.only().held.size).toBe(1));
+    await stage.door.close();
     const waiting = client.send({ id: 2, method: 'echo', params: {} });
-    await it.nc.flush();
-    it.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'));
+    await stage.nc.flush();
+    stage.only().held.get('1')?.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'));
     await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, result: { n: 1 } }]));
-    await openDoor(it.nats, it.sessions);
+    await openDoor(stage.nats, stage.sessions);
     await waiting;
     await eventually(() => expect(client.answers()).toMatchObject([{ id: 1 }, { id: 2, result: {} }]));
   });
 
   test('what the daemon that was left still says is not heard', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc);
+    await using stage = await bus();
+    const client = await joined(stage.nc);
     await client.send({ id: 1, method: 'hold' });
-    await eventually(() => expect(it.only().held.size).toBe(1));
-    await it.door.close();
-    const next = await openDoor(it.nats, it.sessions);
+    await eventually(() => expect(stage.only().held.size).toBe(1));
+    await stage.door.close();
+    const next = await openDoor(stage.nats, stage.sessions);
     await client.send({ id: 2, method: 'echo', params: {} });
     await eventually(() => expect(client.answers()).toMatchObject([{ id: 1, ...unknown }, { id: 2 }]));
-    it.only().held.get('1')?.tell(Buffer.from('{"jsonrpc":"2.0","method":"notifications/late"}\n'));
-    await it.door.nc.flush();
-    for (const send of it.only().attached) send(Buffer.from('{"jsonrpc":"2.0","method":"notifications/now"}\n'));
+    stage.only().held.get('1')?.tell(Buffer.from('{"jsonrpc":"2.0","method":"notifications/late"}\n'));
+    await stage.door.nc.flush();
+    for (const send of stage.only().attached) send(Buffer.from('{"jsonrpc":"2.0","method":"notifications/now"}\n'));
     await next.nc.flush();
     await eventually(() => expect(client.messages.at(-1)?.method).toBe('notifications/now'));
     expect(client.messages.map(({ method }) => method)).not.toContain('notifications/late');
   });
 
   test('the client closes when its session has ended meanwhile', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc);
-    await it.door.close();
-    it.all.clear();
-    await openDoor(it.nats, it.sessions);
+    await using stage = await bus();
+    const client = await joined(stage.nc);
+    await stage.door.close();
+    stage.all.clear();
+    await openDoor(stage.nats, stage.sessions);
     const sending = client.send({ id: 1, method: 'echo' });
     await eventually(() => expect(client.closed()).toBe(1));
     await sending;
@@ -137,9 +137,9 @@ describe('when the daemon is gone and comes back', () => {
   });
 
   test('the client closes when nobody takes the session over', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc, { patienceMs: 300 });
-    await it.door.close();
+    await using stage = await bus();
+    const client = await joined(stage.nc, { patienceMs: 300 });
+    await stage.door.close();
     await client.send({ id: 1, method: 'echo' });
     await eventually(() => expect(client.closed()).toBe(1));
     expect(client.errors).toEqual(['nobody took the session over within 300 ms']);
@@ -148,18 +148,18 @@ describe('when the daemon is gone and comes back', () => {
 
 describe('when the broker is gone and comes back', () => {
   test('requests go on that the daemon still works on, those that were lost end, and losses are told', async () => {
-    await using it = await bus();
-    const client = await joined(it.nc);
+    await using stage = await bus();
+    const client = await joined(stage.nc);
     await client.send({ id: 1, method: 'hold' });
     await client.send({ id: 2, method: 'hold' });
-    await eventually(() => expect(it.only().held.size).toBe(2));
-    const [one, two] = [it.only().held.get('1'), it.only().held.get('2')];
-    const disconnected = until(it.nc, 'disconnect');
-    await it.nats.kill();
+    await eventually(() => expect(stage.only().held.size).toBe(2));
+    const [one, two] = [stage.only().held.get('1'), stage.only().held.get('2')];
+    const disconnected = until(stage.nc, 'disconnect');
+    await stage.nats.kill();
     await disconnected;
     two?.answer(Buffer.from('{"jsonrpc":"2.0","id":2,"result":{}}\n')); // into the void
     const waiting = client.send({ id: 3, method: 'echo', params: {} });
-    await it.nats.restart();
+    await stage.nats.restart();
     await waiting;
     await eventually(
       () =>
@@ -183,23 +183,23 @@ describe('when the broker is gone and comes back', () => {
 });
 
 test('a transport ends with its connection', async () => {
-  await using it = await bus();
-  const client = await joined(it.nc);
-  await it.nc.close();
+  await using stage = await bus();
+  const client = await joined(stage.nc);
+  await stage.nc.close();
   await eventually(() => expect(client.closed()).toBe(1));
   await client.transport.close();
   expect(client.closed()).toBe(1);
 });
 
 test('clients that came and went leave nothing behind, with or without a goodbye', async () => {
-  await using it = await bus({ leaseMs: 200 });
-  const rude = await it.nats.connect();
+  await using stage = await bus({ leaseMs: 200 });
+  const rude = await stage.nats.connect();
   for (let n = 0; n < 50; n++) {
     await joined(rude);
-    await (await joined(it.nc)).transport.close();
+    await (await joined(stage.nc)).transport.close();
   }
-  expect(it.all.size).toBeGreaterThan(49);
+  expect(stage.all.size).toBeGreaterThan(49);
   await rude.close();
-  await eventually(() => expect(it.door.count()).toBe(0));
-  for (const session of it.all.values()) expect(session).toMatchObject({ holders: 0, attached: { size: 0 } });
+  await eventually(() => expect(stage.door.count()).toBe(0));
+  for (const session of stage.all.values()) expect(session).toMatchObject({ holders: 0, attached: { size: 0 } });
 });
