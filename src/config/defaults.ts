@@ -6,7 +6,7 @@ import type { Paths } from './paths.ts';
 import { type Config, type StdioServer, settingsSchema, troupeSchema } from './schema.ts';
 
 export function defaultConfig(paths: Paths): Omit<Config, 'servers'> & { readonly servers: StdioServer[] } {
-  const { requests, nats, http, profiles, logLevel } = troupeSchema.parse({});
+  const { requests, nats, http, profiles, asks, roots, logLevel } = troupeSchema.parse({});
   return {
     servers: [
       reference('everything', ['stdio']),
@@ -18,6 +18,8 @@ export function defaultConfig(paths: Paths): Omit<Config, 'servers'> & { readonl
     nats,
     http,
     profiles,
+    asks,
+    roots,
     logLevel,
     path: undefined,
   };
@@ -30,6 +32,6 @@ function reference(name: string, args: string[], env: Record<string, string> = {
     command: 'npx',
     args: ['-y', `@modelcontextprotocol/server-${name}`, ...args],
     env,
-    settings: settingsSchema.parse({}),
+    settings: settingsSchema.parse({ trust: true }), // our own choice, so nobody need be asked about them
   };
 }

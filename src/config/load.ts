@@ -1,6 +1,7 @@
 // From a file to a configuration with every default filled in, or to the list of everything that is wrong with it.
 // Never throws, and never gives up at the first mistake.
 
+import { rootsOf } from './asks.ts';
 import { type Complaint, check, didYouMean, written } from './complaints.ts';
 import { expandTexts, isObject, type Raw, withoutEchoes } from './definition.ts';
 import { type Document, readDocument } from './document.ts';
@@ -30,7 +31,7 @@ function readConfig({ path, value }: Document, env: NodeJS.ProcessEnv, report: R
     return undefined;
   }
   warnOfUnknownKeys(value, report);
-  const troupe = readTroupe(value['x-troupe'] ?? {}, env, report.about(['x-troupe'], ''));
+  const troupe = readTroupe(value['x-troupe'] ?? {}, path, env, report.about(['x-troupe'], ''));
   const definitions = value.mcpServers ?? {};
   if (!isObject(definitions)) {
     report.complain({ keys: ['mcpServers'], at: 'value', message: 'mcpServers must be an object of servers by name' });
@@ -53,27 +54,34 @@ function warnOfUnknownKeys(root: Raw, report: Report): void {
   }
 }
 
+/** Where tokens, keys and paths stand. */
+const EXPANDED = ['http', 'plugins', 'roots'] as const;
+
 function readTroupe(
   raw: unknown,
+  path: string,
   env: NodeJS.ProcessEnv,
   report: Report,
 ): Omit<Config, 'servers' | 'path'> | undefined {
   const quiet = withoutEchoes(report);
-  const candidate =
-    isObject(raw) && raw.http !== undefined
-      ? { ...raw, http: expandTexts(raw.http, ['http'], env, quiet, 'x-troupe') }
-      : raw;
+  const expanded = EXPANDED.filter((key) => isObject(raw) && Object.hasOwn(raw, key)).map((key) => [
+    key,
+    expandTexts((raw as Raw)[key], [key], env, quiet, 'x-troupe'),
+  ]);
+  const candidate = isObject(raw) ? { ...raw, ...Object.fromEntries(expanded) } : raw;
   const { data, findings } = check(troupeSchema, candidate, 'x-troupe');
   quiet.tell(findings);
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
-  const { plugins, requests, nats, http, profiles, logLevel } = data;
+  const { plugins, requests, nats, http, profiles, asks, roots, logLevel } = data;
   return {
     plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
     requests,
     nats: { ...nats, ...(url !== undefined && { url }) },
     http,
     profiles,
+    asks,
+    roots: rootsOf(roots, path),
     logLevel,
   };
 }

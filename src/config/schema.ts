@@ -2,6 +2,7 @@
 // that editors read.
 
 import { z } from 'zod';
+import { approveSchema, asksSchema, rootsSchema, samplingSchema } from './asks.ts';
 import { httpSchema } from './http.ts';
 import { NAME_RULE } from './names.ts';
 import { oauthSchema } from './oauth.ts';
@@ -45,6 +46,11 @@ const settings = z.strictObject({
   pingMs: duration(0).prefault('30s'),
   pingTimeoutMs: duration(1).prefault('10s'),
   enabled: z.boolean().prefault(true),
+  trust: z.boolean().prefault(false),
+  approve: approveSchema.prefault([]),
+  interactive: z.union([z.boolean(), z.literal('auto')], { error: 'must be true, false or "auto"' }).prefault('auto'),
+  pool: count(1).prefault(4),
+  sampling: samplingSchema.prefault({}),
 });
 
 const isWithinLongest = ({ timeoutMs, maxTimeoutMs }: { timeoutMs: number; maxTimeoutMs: number }): boolean =>
@@ -103,6 +109,8 @@ export const troupeSchema = z.strictObject({
     .prefault({}),
   http: httpSchema.prefault({}),
   profiles: z.record(z.string(), profileSchema).prefault({}),
+  asks: asksSchema.prefault({}),
+  roots: rootsSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).prefault('info'),
   servers: settingsSchema.prefault({}),
 });

@@ -38,6 +38,25 @@ export type ServerSettings = {
   readonly pingMs: number;
   readonly pingTimeoutMs: number;
   readonly enabled: boolean;
+  /** What it says of its tools is believed, and its requests to a model are not reviewed. */
+  readonly trust: boolean;
+  /** Which calls wait for somebody's word, by name or glob; the first that fits counts. Else what the tool says of itself. */
+  readonly approve: readonly Approve[];
+  /** Whether it asks questions that cannot be told apart by their stream; `auto` is yes once it was seen to. */
+  readonly interactive: boolean | 'auto';
+  /** Processes of one that does, so that each call asks alone. */
+  readonly pool: number;
+  readonly sampling: SamplingBudget;
+};
+
+export type Approve = { readonly tools: string; readonly when: 'always' | 'once' | 'never' };
+
+/** What a server may spend of our models; 0 is without limit. */
+export type SamplingBudget = {
+  readonly requestsPerHour: number;
+  readonly tokensPerHour: number;
+  /** Rounds of tool use in one conversation, whoever answers. */
+  readonly maxIterations: number;
 };
 
 /** A process of our own, or a server that is reached over the network. */
@@ -106,6 +125,33 @@ export type HttpSettings = {
   readonly keepAliveMs: number;
 };
 
+export type AskSettings = {
+  /** Every question ends by then, or before its call must. */
+  readonly timeoutMs: number;
+  /** How long a host is asked before others are asked too. */
+  readonly hostMs: number;
+  /** How long a service on the bus may take. */
+  readonly answererMs: number;
+  readonly maxOpen: number;
+  /** The first that fits answers what neither host nor service did. Names or globs. */
+  readonly rules: readonly AskRule[];
+};
+
+export type AskRule = {
+  readonly server?: string;
+  readonly tool?: string;
+  readonly kind?: 'elicitation' | 'sampling' | 'approval';
+  /** `defaults` accepts a form with the values it proposes, and an approval. */
+  readonly answer: 'defaults' | 'decline' | 'cancel';
+};
+
+/** Absolute paths of directories. */
+export type RootSettings = {
+  readonly list: readonly string[];
+  /** What hosts may offer lies within these; what is listed here or with `troupe roots add` need not. */
+  readonly allow: readonly string[];
+};
+
 export type Config = {
   readonly servers: ServerConfig[];
   readonly plugins: { readonly name: string; readonly options: unknown; readonly required: boolean }[];
@@ -113,6 +159,8 @@ export type Config = {
   readonly nats: { readonly url?: string; readonly subject: string; readonly maxPayloadBytes: number };
   readonly http: HttpSettings;
   readonly profiles: Record<string, Profile>;
+  readonly asks: AskSettings;
+  readonly roots: RootSettings;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The file it came from; none for the embedded configuration. */
   readonly path: string | undefined;

@@ -124,6 +124,11 @@ test('a server that says nothing gets every default', async () => {
       pingMs: 30_000,
       pingTimeoutMs: 10_000,
       enabled: true,
+      trust: false,
+      approve: [],
+      interactive: 'auto',
+      pool: 4,
+      sampling: { requestsPerHour: 60, tokensPerHour: 200_000, maxIterations: 20 },
     },
   });
 });
