@@ -6,8 +6,9 @@ import { TroupeError } from '../failures.ts';
 import { core } from './migrations/001-core.ts';
 import { sessions } from './migrations/002-sessions.ts';
 import { oauth } from './migrations/003-oauth.ts';
+import { asks } from './migrations/004-asks.ts';
 
-const MIGRATIONS: readonly string[] = [core, sessions, oauth];
+const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

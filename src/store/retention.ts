@@ -12,6 +12,8 @@ const HOUR_MS = 3_600_000;
 const EVENTS = { rows: 100_000, ageMs: HOUR_MS };
 const LARGE_MS = 600_000;
 const STREAMS_MS = 24 * HOUR_MS;
+/** An ask that has ended still says who answered it. */
+const ASKS_MS = 24 * HOUR_MS;
 
 /** Starts at once, then looks once a minute. Returns how to stop. */
 export function startRetention(
@@ -25,6 +27,8 @@ export function startRetention(
     [db.prepare(WRITES.pruneLargeEvents), () => [Date.now() - LARGE_MS]],
     [db.prepare(WRITES.pruneStreams), () => [Date.now() - STREAMS_MS]],
     [db.prepare(WRITES.pruneSessions), () => [Date.now() - HOUR_MS]],
+    [db.prepare(WRITES.pruneAsks), () => [Date.now() - ASKS_MS]],
+    [db.prepare(WRITES.pruneUsage), () => [Date.now() - HOUR_MS]],
   ];
   let timer = setTimeout(prune, BREATHES_MS);
 

@@ -61,6 +61,30 @@ export const WRITES = {
     WHERE leases.until < ? OR leases.until > ?`,
   releaseLease: 'UPDATE leases SET until = 0 WHERE name = ? AND owner = ? AND epoch = ?',
 
+  addAsk: `INSERT INTO asks (id, kind, server, tool, principal, daemon, status, body, opened_at, expires_at)
+    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?)`,
+  setAskBody: `UPDATE asks SET body = ? WHERE id = ? AND status = 'open'`,
+  // The first answer stands: (answer, who, a token by which the winner knows itself, id).
+  answerAsk: `UPDATE asks SET status = 'answered', answer = ?, answered_by = ?, token = ?
+    WHERE id = ? AND status = 'open'`,
+  // After a word that is not the last one: (new body, id).
+  reopenAsk: `UPDATE asks SET status = 'open', body = ?, answer = NULL, token = NULL WHERE id = ? AND status = 'answered'`,
+  // What was asked and answered is nobody's business any more.
+  endAsk: `UPDATE asks SET status = 'ended', outcome = ?, answered_by = ?, ended_at = ?, body = NULL, answer = NULL
+    WHERE id = ? AND status != 'ended'`,
+  // (now, daemon): it was killed, and its calls with it.
+  interruptAsks: `UPDATE asks SET status = 'ended', outcome = 'interrupted', ended_at = ?, body = NULL, answer = NULL
+    WHERE daemon = ? AND status != 'ended'`,
+  pruneAsks: `DELETE FROM asks WHERE id IN
+    (SELECT id FROM asks WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT 1000)`,
+  addApproval: `INSERT OR REPLACE INTO approvals (principal, server, tool, fingerprint, at) VALUES (?, ?, ?, ?, ?)`,
+  addUsage: 'INSERT INTO sampling_usage (server, tokens, at) VALUES (?, ?, ?)',
+  pruneUsage: 'DELETE FROM sampling_usage WHERE at < ?',
+  addRoot: 'INSERT OR REPLACE INTO roots (uri, name, at) VALUES (?, ?, ?)',
+  deleteRoot: 'DELETE FROM roots WHERE uri = ?',
+  setSessionRoots: 'UPDATE sessions SET roots = ? WHERE id = ?',
+  setInteractive: 'INSERT OR REPLACE INTO interactive (server, definition, at) VALUES (?, ?, ?)',
+
   setMeta: 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)',
 } as const satisfies Record<string, string>;
 
@@ -89,6 +113,15 @@ export const READS = {
   newestCredential: `SELECT * FROM credentials WHERE kind = ? AND server = ? AND resource = ? AND principal = ?
     ORDER BY at DESC, rowid DESC LIMIT 1`,
   lease: 'SELECT * FROM leases WHERE name = ?',
+  ask: 'SELECT * FROM asks WHERE id = ?',
+  openAsks: `SELECT * FROM asks WHERE status = 'open' ORDER BY opened_at, id LIMIT ?`,
+  answeredAsks: `SELECT * FROM asks WHERE status = 'answered' AND daemon = ?`,
+  askDaemons: `SELECT DISTINCT daemon FROM asks WHERE status != 'ended'`,
+  approval: 'SELECT fingerprint FROM approvals WHERE principal = ? AND server = ? AND tool = ?',
+  usage: 'SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage WHERE server = ? AND at > ?',
+  roots: 'SELECT uri, name FROM roots ORDER BY uri',
+  sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL`,
+  interactive: 'SELECT definition FROM interactive WHERE server = ?',
   getMeta: 'SELECT value FROM meta WHERE key = ?',
 } as const satisfies Record<string, string>;
 
@@ -97,62 +130,6 @@ export type ReadName = keyof typeof READS;
 export type Value = string | number | bigint | null | Uint8Array;
 export type Params = readonly Value[];
 export type Op = { readonly name: WriteName; readonly params: Params };
-
-export type ProcessRow = {
-  kind: string;
-  name: string;
-  pid: number;
-  start_time: string;
-  boot_id: string;
-  daemon: string;
-  at: number;
-};
-export type CatalogRow = { server: string; kind: string; body: Buffer; hash: string; fetched_at: number };
-export type OutboxRow = { id: number; subject: string; message_id: string; payload: Buffer; created_at: number };
-export type AuditRow = {
-  id: number;
-  at: number;
-  daemon: string;
-  door: string;
-  principal: string;
-  request_id: string;
-  server: string;
-  method: string;
-  name: string;
-  outcome: string;
-  code: number | null;
-  error: string | null;
-  duration_us: number;
-  bytes_in: number;
-  bytes_out: number;
-};
-
-export type SessionRow = {
-  id: string;
-  principal: string;
-  door: string;
-  scope: string;
-  era: string;
-  client: string;
-  capabilities: string;
-  level: string | null;
-  created_at: number;
-  used_at: number;
-};
-export type StreamRow = { id: string; session: string; request_id: string; daemon: string; is_over: number };
-export type EventRow = { seq: number; frame: Buffer; is_last: number };
-
-export type CredentialRow = {
-  kind: string;
-  issuer: string;
-  server: string;
-  resource: string;
-  principal: string;
-  body: Buffer;
-  version: string;
-  at: number;
-};
-export type LeaseRow = { name: string; owner: string; epoch: number; until: number };
 
 /** How many parameters a statement takes. */
 export const arityOf = Object.fromEntries(

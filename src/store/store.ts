@@ -8,18 +8,8 @@ import { type RecorderOptions, startRecorder } from './recorder.ts';
 import type { Params, ReadName, WriteName } from './statements.ts';
 
 export type { Health } from './messages.ts';
-export type {
-  AuditRow,
-  CatalogRow,
-  EventRow,
-  OutboxRow,
-  Params,
-  ProcessRow,
-  ReadName,
-  SessionRow,
-  StreamRow,
-  WriteName,
-} from './statements.ts';
+export type { AuditRow, CatalogRow, EventRow, OutboxRow, ProcessRow, SessionRow, StreamRow } from './rows.ts';
+export type { Params, ReadName, WriteName } from './statements.ts';
 
 export type Store = {
   /** Recorded soon. Dropped, and counted, only when the queue is at its bound while the disk is full or locked. */
