@@ -4,11 +4,15 @@
 import { realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { approvalMachine } from '../machines/approval.ts';
 import { brokerMachine } from '../machines/broker.ts';
 import { busMachine } from '../machines/bus.ts';
 import { daemonMachine } from '../machines/daemon.ts';
+import { elicitationMachine } from '../machines/elicitation.ts';
 import { fleetMachine } from '../machines/fleet.ts';
 import { requestMachine } from '../machines/request.ts';
+import { rootsMachine } from '../machines/roots.ts';
+import { samplingMachine } from '../machines/sampling.ts';
 import { serverMachine } from '../machines/server.ts';
 import { sessionMachine } from '../machines/session.ts';
 
@@ -18,6 +22,13 @@ const MACHINES = {
   server: [serverMachine, 'The life of one MCP server.'],
   request: [requestMachine, 'One call in flight, answered exactly once.'],
   session: [sessionMachine, 'One host at one endpoint, on the disk and, while it is used, in memory.'],
+  elicitation: [elicitationMachine, 'A server wants to know something of a person, or wants an address visited.'],
+  sampling: [
+    samplingMachine,
+    'A server wants a model to speak; a person may look at what goes out and what comes back.',
+  ],
+  approval: [approvalMachine, 'A call that must not run unseen waits for a word.'],
+  roots: [rootsMachine, 'What one server has been told of the directories that people work in.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
   bus: [busMachine, 'Our connection to NATS.'],
 } as const satisfies Record<string, readonly [AnyStateMachine, string]>;
