@@ -1,5 +1,5 @@
-// What happens to the servers, told on the bus. A change of state or of a list must arrive and goes through the outbox;
-// logs and updates are for whoever listens now.
+// What happens to the servers, told on the bus. A change of state or of a list, and a question that opens or closes, must
+// arrive and goes through the outbox; logs and updates are for whoever listens now.
 
 import type { NatsConnection } from 'nats';
 import { natsPublisher, type Outbox } from './outbox.ts';
@@ -8,6 +8,16 @@ import type { ListKind, Subjects } from './subjects.ts';
 export type Events = ReturnType<typeof createEvents>;
 /** A server's process, and the principal it serves; `_` is whoever may use the bare tree. */
 export type Whose = { readonly server: string; readonly principal: string };
+
+/** What is told of a question: never what was asked or answered, because the outbox is a table in clear. */
+export type AskNews = Whose & {
+  readonly id: string;
+  readonly kind: string;
+  readonly tool: string;
+  readonly openedAt: number;
+  readonly expiresAt: number;
+};
+export type AskEnd = AskNews & { readonly outcome: string; readonly by: string };
 
 export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why: unknown) => void) {
   let nc: NatsConnection | undefined;
@@ -36,6 +46,11 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       const subject = subjects.listChanged(server, kind === 'templates' ? 'resources' : kind, principal);
       must(subject, { server, kind, count, at: Date.now() });
     },
+    askOpened: (about: AskNews) => must(subjects.askOpened(about.server, about.principal), newsOf(about)),
+    askClosed(about: AskEnd): void {
+      const { server, principal, outcome, by } = about;
+      must(subjects.askClosed(server, principal), { ...newsOf(about), outcome, by, at: Date.now() });
+    },
     log: ({ server, principal }: Whose, level: string, params: Buffer) =>
       send(subjects.log(server, level, principal), params),
     updated: ({ server, principal }: Whose, uri: string, params: Buffer) =>
@@ -49,4 +64,9 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       outbox.offline();
     },
   };
+}
+
+/** Field by field: whoever hands over a whole question must not publish it. */
+function newsOf({ id, kind, server, tool, openedAt, expiresAt }: AskNews) {
+  return { id, kind, server, tool, openedAt, expiresAt };
 }

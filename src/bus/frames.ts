@@ -7,7 +7,7 @@ import type { Outcome } from '../calls/call.ts';
 import { errorObject, type Failure, natsCode, rpcCodeOf } from '../failures.ts';
 import type { Blobs, Stored } from './blobs.ts';
 
-export type FrameKind = 'ack' | 'progress' | 'log' | 'ka' | 'chunk' | 'result' | 'error';
+export type FrameKind = 'ack' | 'progress' | 'log' | 'ask' | 'ka' | 'chunk' | 'result' | 'error';
 
 /** Where messages go. A stream names and numbers each frame; a plain reply does so for chunks only. */
 export type Outlet = {

@@ -134,9 +134,9 @@ function streamOutlet(msg: Msg, publish: Publish) {
 }
 
 function signalBody(signal: Signal, limit: number): Buffer {
-  if (signal.type === 'progress') {
-    const { type: _, ...progress } = signal;
-    return json(progress);
+  if (signal.type !== 'log') {
+    const { type: _, ...about } = signal;
+    return json(about);
   }
   if (signal.params.length + 1024 <= limit) return signal.params;
   const data = `a log message of ${signal.params.length} bytes, too large for the bus`;

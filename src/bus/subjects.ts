@@ -23,6 +23,8 @@ export type Tree = { tree: 'bare' | 'as' | 'node'; subject: string; queue?: stri
 export type Pattern = Tree & { verb: Verb };
 /** Where a session is opened: `scope` is empty for all servers, a server's name, or `@` and a profile's. */
 export type Opener = { caller: string; node?: string; scope: string };
+/** What is done about questions: `id` is empty for `inbox`, which lists them. */
+export type AskRequest = { caller: string; node?: string; verb: 'answer' | 'inbox'; id: string };
 
 export type Subjects = ReturnType<typeof subjects>;
 
@@ -65,7 +67,17 @@ export function subjects(root: string) {
       `${at(caller === undefined ? {} : { caller })}.sess.${encodeToken(daemon)}.${token}`,
     /** Where the daemons of one state directory hand each other what came to the wrong one. */
     peers: (family: string) => `${root}.peers.${encodeToken(family)}`,
+    /** Where they tell each other that there is something to read in the rows of asks. */
+    askPeers: (family: string) => `${root}.peers.${encodeToken(family)}.asks`,
     heartbeat: (daemon: string) => `${root}.hb.${encodeToken(daemon)}`,
+
+    /** Where services are asked what a server wants to know of somebody. `_` is spelled out: each caller is one token. */
+    ask: (caller: string, kind: string, server: string) =>
+      `${root}.ask.${encodeToken(caller)}.${encodeToken(kind)}.${encodeToken(server)}`,
+    answer: (id: string, to?: Address) => `${at(to)}.answer.${id}`,
+    inbox: (to?: Address) => `${at(to)}.inbox`,
+    askOpened: (server: string, caller?: string) => event(server, 'ask.opened', caller),
+    askClosed: (server: string, caller?: string) => event(server, 'ask.closed', caller),
 
     /** What a door subscribes to for one server. */
     patterns: (server: string, daemon: string): Pattern[] =>
@@ -77,9 +89,15 @@ export function subjects(root: string) {
       trees(root, daemon, 'cancel.*').map(({ tree, subject }) => ({ tree, verb: 'cancel', subject })),
     /** What a door subscribes to for the sessions of one scope. */
     rpcPatterns: (scope: string, daemon: string): Tree[] => trees(root, daemon, rpcPath(scope)),
+    /** A queue group for each state directory: it knows its questions, and no other does. */
+    askPatterns: (daemon: string, family: string): Tree[] =>
+      ['answer.*', 'inbox']
+        .flatMap((path) => trees(root, daemon, path))
+        .map((tree) => ({ ...tree, queue: `${QUEUE}-${encodeToken(family)}` })),
 
     parse: (subject: string): Request | undefined => parse(`${root}.`, subject, parseVerb),
     parseRpc: (subject: string): Opener | undefined => parse(`${root}.`, subject, parseOpener),
+    parseAsk: (subject: string): AskRequest | undefined => parse(`${root}.`, subject, parseAskRequest),
   };
 }
 
@@ -143,6 +161,12 @@ function parseOpener(word: string, subject: string, start: number, who: Who): Op
   if (start === subject.length) return { ...who, scope: '' };
   const scope = decodeToken(subject.slice(start));
   return scope ? { ...who, scope } : undefined;
+}
+
+function parseAskRequest(word: string, subject: string, start: number, who: Who): AskRequest | undefined {
+  const id = subject.slice(start);
+  if (word === 'inbox') return id === '' ? { ...who, verb: word, id } : undefined;
+  return word === 'answer' && isRequestId(id) ? { ...who, verb: word, id } : undefined;
 }
 
 function fits(tail: string, pattern: string): boolean {
