@@ -1,20 +1,23 @@
 // The daemon as a plugin sees it: a few values and a few verbs, each of which may be used at any time.
 
 import { randomUUID } from 'node:crypto';
+import type { Models } from './asks/models.ts';
 import { errorObject, sentence, TroupeError } from './failures.ts';
 import type { The } from './parts.ts';
 import type { ServerView, Troupe } from './plugin.ts';
+import { post } from './plugin-post.ts';
 import type { Log } from './telemetry/log.ts';
 
 export type ViewOptions = {
   readonly plugin: string;
   readonly the: The;
+  readonly models: Pick<Models, 'offer'>;
   readonly log: Log;
   readonly watchers: Set<(server: string) => void>;
   readonly root: string;
 };
 
-export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): Troupe {
+export function pluginView({ plugin, the, models, log, watchers, root }: ViewOptions): Troupe {
   const view = (name: string): ServerView | undefined => {
     const member = the('cast').member(name);
     return member && { name, state: member.state, tools: the('catalog').get(member.server, 'tools').entries.length };
@@ -59,6 +62,8 @@ export function pluginView({ plugin, the, log, watchers, root }: ViewOptions): T
           return leftOut(text, plugin); // what could not be masked must not be seen
         }
       }),
+    models: (provider) => models.offer(plugin, provider),
+    post,
   };
 }
 

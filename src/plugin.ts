@@ -2,6 +2,29 @@
 // A plugin only ever sees values, so it cannot crash an actor; what it throws is reported with its name.
 
 import type { Logger } from 'pino';
+import type { ModelProvider } from './plugin-models.ts';
+import type { Post } from './plugin-post.ts';
+
+export {
+  type Block,
+  type CreateMessageParams,
+  type CreateMessageResult,
+  type Generated,
+  type Media,
+  type Message,
+  type Model,
+  type ModelApi,
+  type ModelProvider,
+  type ModelRequest,
+  named,
+  offerModels,
+  type Tool,
+  type ToolResult,
+  type ToolUse,
+  textOf,
+} from './plugin-models.ts';
+export { address, endpoint, modelOptions, readOptions } from './plugin-options.ts';
+export type { Post } from './plugin-post.ts';
 
 export type Plugin<Options = unknown> = {
   readonly name: string;
@@ -24,4 +47,11 @@ export type Troupe = {
   publish(subject: string, payload: Uint8Array | string): void;
   /** Text of log lines and audit rows passes through `mask` from now on. Returns how to take it back. */
   mask(mask: (text: string) => string): () => void;
+  /** Offers models that may answer servers. Returns how to take the offer back; throws when the table makes no sense. */
+  models(provider: ModelProvider): () => void;
+  /**
+   * JSON out, JSON in: bounded in time and size, patient with a service that is busy, never redirected. Resolves with what
+   * the service answered; whatever else happens is an error with one sentence that holds no secret.
+   */
+  post(request: Post): Promise<unknown>;
 };

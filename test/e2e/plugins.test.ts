@@ -13,7 +13,11 @@ import { natsBinary } from '../support/nats.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
 
 /** What each plugin needs to start; a new one must be given its line here. */
-const OPTIONS: Record<string, object> = { redact: { patterns: ['sk-[a-z0-9]{6,}'] } };
+const OPTIONS: Record<string, object> = {
+  redact: { patterns: ['sk-[a-z0-9]{6,}'] },
+  'sampling-openai': { baseUrl: 'http://127.0.0.1:11434/v1', models: [{ name: 'm' }] },
+  'sampling-anthropic': { apiKey: 'k', models: [{ name: 'm' }] },
+};
 const SHIPPED = readdirSync(join(ROOT, 'plugins'));
 const SECRET = 'sk-abc123def';
 

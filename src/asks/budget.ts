@@ -1,0 +1,77 @@
+// What a server may have of our models within an hour, in requests and in tokens. What was used is in the database, so it
+// outlasts a restart and counts for all daemons of this state directory; what is under way is counted here beside it.
+
+import type { SamplingBudget } from '../config/types.ts';
+import { TroupeError } from '../failures.ts';
+import type { Store } from '../store/store.ts';
+
+/** In tokens, as far as can be known before. */
+export type Wanted = { readonly prompt: number; readonly maxTokens: number };
+
+export type Reservation = {
+  /** How many tokens the answer may have: what was wanted, or what is left. */
+  readonly maxTokens: number;
+  /** To be called once, whatever came of it: a request that failed is one too. */
+  book(tokens: number): void;
+};
+
+export type Budget = {
+  /** A sentence when nothing is left. */
+  check(server: string, budget: SamplingBudget): string | undefined;
+  /** Throws that sentence. What is reserved is gone for everybody else until it is booked. */
+  reserve(server: string, budget: SamplingBudget, wanted: Wanted): Reservation;
+};
+
+const HOUR_MS = 3_600_000;
+/** An answer that would have to be shorter than this is of no use to anybody. */
+const LEAST_TOKENS = 100;
+
+export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => number = Date.now): Budget {
+  type Entry = { tokens: number; at: number };
+  const pending = new Map<string, Set<Entry>>();
+
+  function used(server: string): { requests: number; tokens: number } {
+    const since = now() - HOUR_MS;
+    const row = store.get<{ requests: number; tokens: number }>('usage', [server, since]);
+    const entries = [...(pending.get(server) ?? [])].filter(({ at }) => at > since);
+    const reserved = entries.reduce((sum, { tokens }) => sum + tokens, 0);
+    return { requests: (row?.requests ?? 0) + entries.length, tokens: (row?.tokens ?? 0) + reserved };
+  }
+
+  function check(server: string, { requestsPerHour, tokensPerHour }: SamplingBudget, needed = 1): string | undefined {
+    const { requests, tokens } = used(server);
+    if (requestsPerHour > 0 && requests >= requestsPerHour)
+      return `server ${server} has used its ${requestsPerHour} requests to models of this hour; ${raise('requestsPerHour')}`;
+    if (tokensPerHour === 0 || tokens + needed <= tokensPerHour) return undefined;
+    const left = Math.max(0, tokensPerHour - tokens);
+    return left === 0
+      ? `server ${server} has used its ${tokensPerHour} tokens of models of this hour; ${raise('tokensPerHour')}`
+      : `server ${server} has ${left} of its ${tokensPerHour} tokens of this hour left, and about ${needed} are needed; ${raise('tokensPerHour')}`;
+  }
+
+  return {
+    check: (server, budget) => check(server, budget),
+    reserve(server, budget, { prompt, maxTokens }) {
+      const problem = check(server, budget, prompt + Math.min(maxTokens, LEAST_TOKENS));
+      if (problem) throw new TroupeError('busy', problem);
+      const left = budget.tokensPerHour === 0 ? Number.POSITIVE_INFINITY : budget.tokensPerHour - used(server).tokens;
+      const allowed = Math.floor(Math.min(maxTokens, left - prompt));
+      const entry: Entry = { tokens: prompt + allowed, at: now() };
+      const entries = pending.get(server) ?? new Set();
+      pending.set(server, entries.add(entry));
+      const forget = () => void (entries.delete(entry) && entries.size === 0 && pending.delete(server));
+      return {
+        maxTokens: allowed,
+        book(tokens) {
+          entry.tokens = Math.ceil(tokens);
+          entry.at = now();
+          // Counted here until it can be read from there; on a disk that refuses it, for the hour.
+          const later = () => setTimeout(forget, HOUR_MS).unref();
+          store.commit('addUsage', [server, entry.tokens, entry.at]).then(forget, later);
+        },
+      };
+    },
+  };
+}
+
+const raise = (setting: string): string => `raise x-troupe.sampling.${setting}, or wait`;
