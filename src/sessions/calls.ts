@@ -9,7 +9,7 @@ import { ERA_FACTS } from '../protocol/eras.ts';
 import { member } from '../protocol/json.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Line } from './host.ts';
-import type { Asked, Questions } from './questions.ts';
+import type { OpenLine, Questions } from './questions.ts';
 import type { Identity } from './session.ts';
 import { targetOf } from './targets.ts';
 import type { World } from './world.ts';
@@ -39,7 +39,7 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const requestId = `${prefix}-${++sequence}`;
     const token = progressToken(given);
-    let asked: Asked | undefined; // hardly any call has questions
+    const open: OpenLine = { line, isOpen: true };
     const call: Call = {
       requestId,
       server,
@@ -50,17 +50,15 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
       door,
       holder: session,
       isCancellable: true,
-      onAsk: (ask) => {
-        asked ??= new Map();
-        return questions.ask(line, asked, ask);
-      },
+      handlesUrls: questions.handlesUrls,
+      onAsk: (ask) => questions.ask(open, ask),
       onSignal: (signal) => {
         const frame = signalFrame(server, signal, token);
         if (frame) line.tell(frame);
       },
       settle(outcome) {
         inFlight.delete(id);
-        if (asked) for (const end of [...asked.values()]) end();
+        open.isOpen = false;
         line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
       },
     };
@@ -81,7 +79,7 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
   function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
     if (signal.type === 'log')
       return isLoud(server, signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
-    if (token === undefined) return undefined;
+    if (token === undefined || signal.type !== 'progress') return undefined;
     const { progress, total, message } = signal;
     const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
     const params = `{"progressToken":${token},${JSON.stringify(about).slice(1)}`;

@@ -4,6 +4,7 @@
 import type { NatsConnection } from 'nats';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/schema.ts';
+import type { Roots } from '../roots/roots.ts';
 import type { Cast } from '../servers/cast.ts';
 import type { Member } from '../servers/member.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
@@ -24,6 +25,7 @@ export type HostingOptions = {
   readonly catalog: Catalog;
   readonly store: Store;
   readonly seal: Seal;
+  readonly roots: Roots;
   /** This daemon's name among those on the state directory, and whether another of them runs. */
   readonly daemon: string;
   readonly isAlive: (daemon: string) => boolean;
@@ -43,7 +45,7 @@ export function createHosting(options: HostingOptions) {
   const streams = createStreams({ store, daemon, isAlive, maxStreams, onTrouble });
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
   const world: World = {
-    ...{ cast, catalog, store, scopes, streams, firstList: createFirstList(cast, catalog) },
+    ...{ cast, catalog, store, scopes, streams, roots: options.roots, firstList: createFirstList(cast, catalog) },
     ...{ setLevels: options.setLevels, handOver: handover.handOver },
   };
   const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, family: options.family, onTrouble });

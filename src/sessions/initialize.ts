@@ -17,8 +17,9 @@ export type Wanted = {
   readonly via?: string;
 };
 export type ClientCapabilities = {
+  readonly roots?: object;
   readonly elicitation?: { readonly form?: object; readonly url?: object };
-  readonly sampling?: object;
+  readonly sampling?: { readonly tools?: object };
 };
 
 /** A host's description of itself is kept, so it must not be a book. */

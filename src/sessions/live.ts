@@ -66,7 +66,9 @@ export function createLive({ world, identity, idleMs, onGone, onTrouble }: LiveO
     complete: () => {
       onGone();
       void session.dispose('the session has ended').catch(onTrouble);
-      if (actor.getSnapshot().matches('closed')) for (const listener of endings) listener();
+      if (!actor.getSnapshot().matches('closed')) return;
+      if (identity.capabilities.roots) void world.roots.host(id, undefined);
+      for (const listener of endings) listener();
     },
   });
   actor.start();

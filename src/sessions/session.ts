@@ -3,7 +3,7 @@
 
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
-import { errorObject, failureOf, TroupeError } from '../failures.ts';
+import { TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import type { Era } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
@@ -17,8 +17,9 @@ import type { ClientCapabilities } from './initialize.ts';
 import { createInterests } from './interests.ts';
 import { createLists } from './lists.ts';
 import { createQuestions } from './questions.ts';
+import { errorOf, rpcError } from './refusals.ts';
+import { createHostRoots } from './roots.ts';
 import type { Viewer } from './scopes.ts';
-import { NotFound } from './targets.ts';
 import type { World } from './world.ts';
 
 export type Identity = Pick<HostSession, 'id' | 'principal' | 'door' | 'scope' | 'era'> & {
@@ -35,7 +36,8 @@ export function createSession(world: World, identity: Identity) {
   const viewer = { scope, principal, session };
   const view = viewOf(world, viewer);
   const attached = new Set<(frame: Buffer) => void>();
-  const questions = createQuestions(identity.capabilities);
+  const questions = createQuestions(identity.capabilities, deliver);
+  const hostRoots = createHostRoots({ roots: world.roots, identity, connection: () => [...attached].at(-1) });
   const interests = createInterests(world, viewer, identity.level);
   const lists = createLists(world, viewer);
   const calls = createCalls({ world, identity, view, questions, isLoud: hears });
@@ -59,6 +61,7 @@ export function createSession(world: World, identity: Identity) {
 
   function request(id: string, method: string, params: Buffer, line: Line): void {
     const refuse = (error: unknown) => line.answer(errorFrame(id, errorOf(error)));
+    hostRoots.requested(line);
     try {
       const work = perform(method, params, { id, line });
       work?.then((result) => line.answer(resultFrame(id, result)), refuse);
@@ -94,14 +97,18 @@ export function createSession(world: World, identity: Identity) {
   }
 
   function notified(method: string, params: Buffer, frame: Frame): void {
+    if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed') return hostRoots.due();
     if (method !== 'notifications/cancelled') return;
     const id = member(params, 'requestId')?.toString();
     if (id !== undefined && !calls.cancel(id)) world.handOver(session, principal, frame);
   }
 
   function answered(id: string, answer: Answer, frame: Frame): void {
-    if (!questions.answered(id, answer)) world.handOver(session, principal, frame);
+    if (!isOurs(id, answer)) world.handOver(session, principal, frame);
   }
+
+  const isOurs = (id: string, answer: Answer): boolean =>
+    hostRoots.answered(id, answer) || questions.answered(id, answer);
 
   const isServedBy = (process: Member): boolean =>
     world.cast.knownFor(process.server, principal, session) === process &&
@@ -124,13 +131,14 @@ export function createSession(world: World, identity: Identity) {
     ...{ identity, receive, deliver },
     /** A message that another daemon had no use for; if neither have we, nobody has. */
     takeOver(frame: Frame): void {
-      if (frame.kind === 'result') questions.answered(frame.id, { ok: true, result: frame.result });
-      else if (frame.kind === 'error') questions.answered(frame.id, { ok: false, error: frame.error });
+      if (frame.kind === 'result') isOurs(frame.id, { ok: true, result: frame.result });
+      else if (frame.kind === 'error') isOurs(frame.id, { ok: false, error: frame.error });
       else if (frame.kind === 'notification')
         calls.cancel(member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
     },
     attach(send: (frame: Buffer) => void): () => void {
       attached.add(send);
+      hostRoots.attached();
       return () => attached.delete(send);
     },
     /** Tells the host which of its lists have changed since it last read them or was last told. */
@@ -153,7 +161,10 @@ export function createSession(world: World, identity: Identity) {
       return listing?.entries.find(({ name }) => name === target?.name)?.bytes;
     },
     isServedBy,
-    restore: () => interests.restore(),
+    restore(): Promise<void> {
+      hostRoots.due(); // they may have changed while nobody here knew it
+      return interests.restore();
+    },
     get level() {
       return interests.level;
     },
@@ -168,6 +179,7 @@ export function createSession(world: World, identity: Identity) {
     /** Nobody will read the answers any more. */
     async dispose(why: string): Promise<void> {
       calls.cancelAll(why);
+      hostRoots.dispose();
       await interests.dispose();
       world.scopes.forgetSession(session);
       world.cast.release(session);
@@ -183,11 +195,3 @@ function viewOf({ scopes }: World, viewer: Viewer): () => View {
     return view;
   };
 }
-
-function errorOf(error: unknown): Buffer {
-  if (error instanceof NotFound) return rpcError(-32002, error.message, { uri: error.uri });
-  return errorObject(failureOf(error));
-}
-
-const rpcError = (code: number, message: string, data?: object): Buffer =>
-  Buffer.from(JSON.stringify({ code, message, ...(data && { data }) }));

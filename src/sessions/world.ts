@@ -3,6 +3,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
 import type { Frame } from '../protocol/frame.ts';
+import type { Roots } from '../roots/roots.ts';
 import type { Cast } from '../servers/cast.ts';
 import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';
@@ -15,6 +16,7 @@ export type World = {
   readonly store: Store;
   readonly scopes: Scopes;
   readonly streams: LocalStreams;
+  readonly roots: Pick<Roots, 'host'>;
   /** Resolves when that list is known, or when it is plain that it will not be for a while. */
   readonly firstList: (process: Member, kind: Kind) => Promise<void> | undefined;
   /** A session's log level has changed, so a server may have to say more, or less. */

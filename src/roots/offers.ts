@@ -1,0 +1,43 @@
+// What a host answers to roots/list, read with distrust: what is kept of it is bounded, and only what has the shape of a root.
+// Whether there is such a place is looked at whenever the list is wanted.
+
+import { elements, member, stringOf } from '../protocol/json.ts';
+import { withoutControls } from '../telemetry/printable.ts';
+import { MAX_NAME_CHARACTERS, MAX_URI_BYTES, type Root } from './root.ts';
+
+export const MAX_ROOTS = 100;
+/** Of all of them together, since every session's are kept on the disk. */
+export const MAX_BYTES = 65_536;
+const OPEN_BRACKET = 0x5b;
+
+/** `isCut` when there were more than are kept. */
+export type Offers = { readonly roots: readonly Root[]; readonly isCut: boolean };
+
+/** Undefined for a result that has no list of roots. */
+export function readOffers(result: Buffer): Offers | undefined {
+  const list = member(result, 'roots');
+  if (list?.[0] !== OPEN_BRACKET) return undefined;
+  const roots: Root[] = [];
+  let bytes = 0;
+  for (const each of elements(list)) {
+    const offer = readOffer(each);
+    if (!offer) continue;
+    bytes += Buffer.byteLength(offer.uri) + Buffer.byteLength(offer.name ?? '');
+    if (roots.length >= MAX_ROOTS || bytes > MAX_BYTES) return { roots, isCut: true };
+    roots.push(offer);
+  }
+  return { roots, isCut: false };
+}
+
+function readOffer(each: Buffer): Root | undefined {
+  const text = (key: string): string | undefined => stringOf(member(each, key) ?? NOTHING);
+  const [uri, name] = [text('uri'), text('name')];
+  if (!uri) return undefined;
+  // One that is too long is kept as far as it takes to say so.
+  return { uri: uri.slice(0, MAX_URI_BYTES + 1), ...(name && { name: fitName(name) }) };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+export const fitName = (name: string): string =>
+  withoutControls(name).replace(/\s+/g, ' ').slice(0, MAX_NAME_CHARACTERS).toWellFormed();

@@ -1,0 +1,67 @@
+// Who knows which roots: for each server with an open session the list that it was last told of or given. When the list that
+// it would be given now is another, its machine hears of it, and tells it in time.
+
+import { createActor, fromPromise } from 'xstate';
+import { rootsMachine } from '../../machines/roots.ts';
+import { sentence } from '../failures.ts';
+import type { Member } from '../servers/member.ts';
+import type { Root } from './root.ts';
+
+export type Notify = (method: string) => void | Promise<void>;
+export type Telling = ReturnType<typeof createTelling>;
+
+type Connection = { known: string; readonly actor: ReturnType<typeof actorOf>; close(): void };
+
+const GATHER_MS = 100;
+
+export function createTelling(listFor: (member: Member) => readonly Root[]) {
+  const open = new Map<Member, Connection>();
+  const textFor = (member: Member): string => JSON.stringify(listFor(member));
+
+  function opened(member: Member, notify: Notify): void {
+    open.get(member)?.close();
+    const actor = actorOf(async () => {
+      const text = textFor(member);
+      if (!isUp(member) || text === connection.known) return; // it is again what it was
+      connection.known = text;
+      await notify('notifications/roots/list_changed');
+    });
+    const close = (): void => {
+      if (open.get(member) === connection) open.delete(member);
+      actor.send({ type: 'connection.closed' });
+    };
+    const connection: Connection = { known: textFor(member), actor, close };
+    actor.subscribe({ error: (error) => member.logger.warn(sentence(error)) });
+    actor.start();
+    open.set(member, connection);
+  }
+
+  return {
+    opened,
+    /** A server has another state: one that is not up has no session, and the next one is told of what changes from there on. */
+    moved(member: Member): void {
+      if (!isUp(member)) open.get(member)?.close();
+    },
+    asked(member: Member, list: readonly Root[]): void {
+      const connection = open.get(member);
+      if (!connection) return;
+      connection.known = JSON.stringify(list);
+      connection.actor.send({ type: 'asked' });
+    },
+    /** Compares what each server knows with what there is. Of the further processes of a pool nobody hears that they are down. */
+    look(): void {
+      for (const [member, { known, actor, close }] of open) {
+        if (!isUp(member)) close();
+        else if (textFor(member) !== known) actor.send({ type: 'changed' });
+      }
+    },
+    close(): void {
+      for (const connection of [...open.values()]) connection.close();
+    },
+  };
+}
+
+const isUp = ({ state }: Member): boolean => state === 'ready' || state === 'draining';
+
+const actorOf = (tell: () => Promise<void>) =>
+  createActor(rootsMachine.provide({ actors: { tell: fromPromise(tell) } }), { input: { gatherMs: GATHER_MS } });

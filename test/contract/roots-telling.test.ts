@@ -1,0 +1,103 @@
+// Which server is told that its roots are others: by what it knew, what there is, and whether it has a session at all.
+
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Root } from '../../src/roots/root.ts';
+import { createTelling } from '../../src/roots/telling.ts';
+import type { Member } from '../../src/servers/member.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+const [A, B] = [[{ uri: 'file:///a' }], [{ uri: 'file:///b' }]];
+
+function stage() {
+  const state = { list: A as Root[] };
+  const telling = createTelling(() => state.list);
+  const member = { state: 'ready', logger: pino({ level: 'silent' }) } as Member;
+  const told: string[] = [];
+  const open = () => telling.opened(member, (method) => void told.push(method));
+  /** The list is another, and the time of gathering goes by. */
+  const become = async (list: Root[]) => {
+    state.list = list;
+    telling.look();
+    await vi.advanceTimersByTimeAsync(100);
+  };
+  open();
+  return { state, telling, member, told, open, become, [Symbol.dispose]: () => telling.close() };
+}
+
+it('is told of each change once, after the time of gathering', async () => {
+  using s = stage();
+  s.state.list = B;
+  s.telling.look();
+  await vi.advanceTimersByTimeAsync(99);
+  expect(s.told).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(s.told).toEqual(['notifications/roots/list_changed']);
+  await s.become(B);
+  expect(s.told).toHaveLength(1);
+  await s.become(A);
+  expect(s.told).toHaveLength(2);
+});
+
+it('is told nothing of what is again as it was', async () => {
+  using s = stage();
+  s.state.list = B;
+  s.telling.look();
+  await s.become(A);
+  expect(s.told).toEqual([]);
+});
+
+it('is told nothing of what it was given meanwhile, but of what it was given before', async () => {
+  using s = stage();
+  s.state.list = B;
+  s.telling.look();
+  s.telling.asked(s.member, B);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(s.told).toEqual([]);
+  await s.become(A);
+  expect(s.told).toHaveLength(1);
+});
+
+it.each(['opening', 'closing', 'waiting', 'failed', 'stopped', 'asleep', 'needs login'] as const)(
+  'is told nothing after it was %s, until its next session is open',
+  async (state) => {
+    using s = stage();
+    s.member.state = state;
+    s.telling.moved(s.member);
+    s.member.state = 'ready';
+    await s.become(B); // it is up, but its new session is not open yet
+    s.open();
+    await s.become(B);
+    expect(s.told).toEqual([]);
+    await s.become(A);
+    expect(s.told).toHaveLength(1);
+  },
+);
+
+it('is still told while it works off its last calls, and by one voice after a session that was opened anew', async () => {
+  using s = stage();
+  s.member.state = 'draining';
+  s.telling.moved(s.member);
+  await s.become(B);
+  s.state.list = A;
+  s.telling.look();
+  s.open(); // what was being gathered for the last session is no news to this one
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(s.told).toHaveLength(1);
+  await s.become(B);
+  expect(s.told).toHaveLength(2);
+});
+
+it('is told nothing once it is down, though nobody said so, be it while changes are gathered', async () => {
+  using s = stage();
+  s.state.list = B;
+  s.telling.look();
+  s.member.state = 'stopped';
+  await vi.advanceTimersByTimeAsync(100);
+  await s.become(A);
+  s.member.state = 'ready';
+  await s.become(B);
+  expect(s.told).toEqual([]);
+});
