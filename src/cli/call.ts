@@ -71,12 +71,12 @@ async function simple(cli: Cli, request: Request, show: (output: Output, result:
 }
 
 /** The result as it came, or nothing when the user interrupted. */
-async function perform({ output }: Cli, control: Control, request: Request): Promise<Buffer | undefined> {
+async function perform({ output, paths }: Cli, control: Control, request: Request): Promise<Buffer | undefined> {
   const { server, method, params, timeout } = request;
   const timeoutMs = timeout === undefined ? '' : `,"timeoutMs":${durationMs(timeout, '--timeout')}`;
   const head = `{"server":${JSON.stringify(server)},"method":${JSON.stringify(method)}${timeoutMs},"params":`;
   const body = Buffer.concat([Buffer.from(head), params, Buffer.from('}')]);
-  const progress = showProgress(output);
+  const progress = showProgress(output, { server, instance: paths.instance });
   // Listening comes first: once the call is out, Ctrl-C must find somebody to cancel it.
   const interrupt = onInterrupt(output, () => pending.cancel());
   const pending = control.request('call', body, progress.onNotice);

@@ -1,9 +1,8 @@
 // `login` and `logout`: proves to a remote server who you are. The URL is always printed, so that it can be opened
 // elsewhere; the daemon takes what the browser brings back, and this waits for it.
 
-import { spawn } from 'node:child_process';
-import { urlOf } from '../config/addresses.ts';
 import type { LoginOutcome, LoginStart } from '../servers/oauth/methods.ts';
+import { openBrowser } from './browser.ts';
 import { type Control, withControl } from './control.ts';
 import { type Cli, OK } from './verb.ts';
 
@@ -43,14 +42,4 @@ async function untilDone(control: Control, server: string, id: string): Promise<
     const { outcome } = await control.ask<LoginOutcome>('loginWait', { server, id });
     if (outcome === 'done') return;
   }
-}
-
-/** Without a shell, and only for what a browser is for: the URL is the word of a stranger. */
-function openBrowser(url: string): void {
-  const parsed = urlOf(url);
-  if (parsed?.protocol !== 'https:' && parsed?.protocol !== 'http:') return;
-  const program = process.platform === 'darwin' ? 'open' : 'xdg-open';
-  const child = spawn(program, [parsed.href], { stdio: 'ignore', detached: true });
-  child.on('error', () => {}); // there is no browser here; the URL is on the screen
-  child.unref();
 }

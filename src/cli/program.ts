@@ -37,6 +37,7 @@ export function buildProgram(version: string, runHere: Run): Command {
   daemonVerbs(program, verb, run);
   catalogVerbs(program, verb, run);
   callVerbs(program, verb, run);
+  askVerbs(program, verb, run);
   serverVerbs(program, verb, run);
   hostVerbs(program, verb, run);
   return program;
@@ -108,6 +109,23 @@ function callVerbs(program: Command, verb: Verb, run: Action): void {
   ).action((server, ref, pairs, options) =>
     run(async (cli) => (await import('./call.ts')).complete(cli, { server, ref, pairs, options })),
   );
+}
+
+function askVerbs(program: Command, verb: Verb, run: Action): void {
+  program.commandsGroup('Questions:');
+  verb('inbox', 'what servers ask, and calls that wait for approval')
+    .option('-f, --follow', 'wait for more')
+    .action((options) => run(async (cli) => (await import('./inbox.ts')).inbox(cli, options)));
+  verb('answer <id>', 'answer a question: a form at a terminal, or one of the options')
+    .option('--accept [json]', 'accept, with this answer if it takes one; @file reads a file, - reads stdin')
+    .option('--decline', 'say no')
+    .option('--cancel', 'say that nothing will come of it')
+    .action((id, options) => run(async (cli) => (await import('./answer.ts')).answer(cli, id, options)));
+  verb('roots [add|rm] [directory]', 'the directories that servers may know of')
+    .option('--name <name>', 'what an added directory is called')
+    .action((action, directory, options) =>
+      run(async (cli) => (await import('./roots.ts')).roots(cli, action, directory, options)),
+    );
 }
 
 function serverVerbs(program: Command, verb: Verb, run: Action): void {

@@ -1,6 +1,8 @@
-// A bar on stderr while a call runs, drawn only for somebody who watches, and gone when the call ends.
+// A bar on stderr while a call runs, drawn only for somebody who watches, and gone when the call ends. That the call waits
+// for an answer is said to everybody, once: whoever does not know it would wait for nothing.
 
 import { withoutControls } from '../telemetry/printable.ts';
+import { answerCommand } from './answer-words.ts';
 import type { Notice } from './control.ts';
 import type { Output } from './output.ts';
 import { cut, flat } from './table.ts';
@@ -10,13 +12,22 @@ const CLEAR = '\r\x1b[2K';
 
 export type Progress = { readonly onNotice: (notice: Notice) => void; readonly end: () => void };
 
-export function showProgress(output: Output): Progress {
+/** Whose call it is, and which daemon has its questions. */
+export type Caller = { readonly server: string; readonly instance?: string | undefined };
+
+export function showProgress(output: Output, caller: Caller): Progress {
   let isDrawn = false;
+  const known = new Set<unknown>();
   const end = (): void => {
     if (isDrawn) output.draw(CLEAR);
     isDrawn = false;
   };
   const onNotice = ({ method, params }: Notice): void => {
+    if (method === 'ask' && !known.has(params.ask)) {
+      known.add(params.ask);
+      end();
+      tell(output, askText(params, caller));
+    }
     if (!output.isWatched) return;
     if (method === 'log') {
       end();
@@ -27,6 +38,19 @@ export function showProgress(output: Output): Progress {
     }
   };
   return { onNotice, end };
+}
+
+export function askText({ ask, kind }: Record<string, unknown>, { server, instance }: Caller): string {
+  const answer = answerCommand(String(ask), instance);
+  return kind === 'approval'
+    ? `the call to ${server} waits for approval: ${answer}`
+    : `${server} asks a question; answer it with: ${answer}`;
+}
+
+/** A program that reads JSON finds nothing but JSON on stderr; a person who watches is told all the same. */
+function tell(output: Output, text: string): void {
+  if (!output.json) output.say(text);
+  else if (process.stderr.isTTY) output.draw(`${text}\n`);
 }
 
 export function barText(params: Record<string, unknown>): string {

@@ -51,7 +51,8 @@ export function workplace(more: NodeJS.ProcessEnv = {}): Workplace {
     server = createServer((socket) => {
       sockets.add(socket);
       socket.on('error', () => {}); // the client left; that is its right
-      createInterface(socket).on('line', (line) => {
+      const lines = createInterface(socket).on('error', () => {}); // it hears of the socket's errors too
+      lines.on('line', (line) => {
         const message = { params: {}, ...JSON.parse(line), line };
         asked.push(message);
         const reply = answer(message, socket);

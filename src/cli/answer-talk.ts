@@ -1,0 +1,38 @@
+// What every talk about a question has: who is talked to, what about, and how the answer gets to the daemon.
+
+import type { AskView } from '../asks/ask.ts';
+import { TroupeError } from '../failures.ts';
+import type { Dialog } from './answer-dialog.ts';
+
+export type Said = { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: Buffer };
+
+export type Talk = {
+  readonly dialog: Dialog;
+  readonly view: AskView;
+  readonly env: NodeJS.ProcessEnv;
+  /** Resolves with how the question ended, or with `open`. */
+  readonly send: (said: Said) => Promise<string>;
+  /** The question as the inbox has it now. */
+  readonly again: () => Promise<AskView | undefined>;
+};
+
+/** What became of it; nothing when the person leaves it for later. */
+export type Talked = Promise<string | undefined>;
+
+export const accepted = (content: Buffer): Said => ({ action: 'accept', content });
+export const DECLINE: Said = { action: 'decline' };
+
+/** Asks again with the daemon's complaint for as long as the answer is not what the question allows. */
+export async function untilValid({ dialog, send }: Talk, said: (complaint?: string) => Promise<Said>): Promise<string> {
+  let complaint: string | undefined;
+  for (;;) {
+    const reply = await said(complaint);
+    try {
+      return await send(reply);
+    } catch (error) {
+      if (!(error instanceof TroupeError) || error.code !== 'invalid') throw error;
+      complaint = error.message;
+      dialog.complain(complaint);
+    }
+  }
+}
