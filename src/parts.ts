@@ -5,6 +5,8 @@ import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import type { Announcer } from './announce.ts';
+import { createBudget } from './asks/budget.ts';
+import { createModels, type Models } from './asks/models.ts';
 import { type Bus, createBus } from './bus/bus.ts';
 import { createEvents, type Events } from './bus/events.ts';
 import { outbox } from './bus/outbox.ts';
@@ -44,6 +46,7 @@ export type Built = {
   store: Store;
   bus: Bus;
   events: Events;
+  models: Models;
   plugins: PluginHost;
   catalog: Catalog;
   cast: Cast;
@@ -95,7 +98,7 @@ export function createParts(options: PartsOptions) {
         onConnection(nc) {
           built.nc = nc;
           the('events').online(nc);
-          built.hosting?.online(nc);
+          built.serving?.online(nc);
           built.doors?.openNats(nc);
         },
         onReconnect: (nc) => the('events').online(nc),
@@ -106,13 +109,17 @@ export function createParts(options: PartsOptions) {
     },
 
     async openPlugins(): Promise<void> {
-      const viewFor = (plugin: string) => pluginView({ plugin, the, log, watchers, root: config.nats.subject });
+      const models = createModels({ budget: createBudget(the('store')), logger });
+      built.models = models;
+      const root = config.nats.subject;
+      const viewFor = (plugin: string) => pluginView({ plugin, the, models, log, watchers, root });
       built.plugins = await startPlugins(config.plugins, viewFor, logger);
     },
 
     async openServers(): Promise<void> {
       const serving = createServing({
         ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
+        models: the('models'),
         current: () => current.config,
         onState(member) {
           say.changed(member);
@@ -122,6 +129,7 @@ export function createParts(options: PartsOptions) {
       const { catalog, cast, hosting } = serving;
       Object.assign(built, { catalog, cast, hosting, serving });
       await serving.prepare(config.servers);
+      await serving.asking.start();
       cast.start();
       for (const server of config.servers) cast.launch(server);
     },
@@ -129,7 +137,7 @@ export function createParts(options: PartsOptions) {
     async openDoors(): Promise<void> {
       await the('bus').tried();
       built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject, current });
-      if (built.nc) the('hosting').online(built.nc);
+      if (built.nc) the('serving').online(built.nc);
       if (built.nc) built.doors.openNats(built.nc);
       const beat = () => {
         the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
@@ -141,6 +149,7 @@ export function createParts(options: PartsOptions) {
 
     async closeDoors(): Promise<void> {
       clearInterval(heart);
+      built.serving?.asking.close(); // or the doors would wait for calls that wait for people
       await built.doors?.close();
     },
 

@@ -1,6 +1,9 @@
 // The servers and the hosts' sessions put together: what a server says goes to its callers, to the sessions that it
 // concerns, and to the bus.
 
+import type { NatsConnection } from 'nats';
+import { createAsking } from './asks/asking.ts';
+import type { Models } from './asks/models.ts';
 import type { Events } from './bus/events.ts';
 import type { Subjects } from './bus/subjects.ts';
 import { createRecorder } from './calls/record.ts';
@@ -9,6 +12,7 @@ import type { Config, ServerConfig } from './config/schema.ts';
 import { sentence, TroupeError } from './failures.ts';
 import { familyOf, markerOf } from './leftovers.ts';
 import type { PartsOptions } from './parts.ts';
+import { answerRoots, createRoots } from './roots/roots.ts';
 import { createCast } from './servers/cast.ts';
 import { createLists } from './servers/lists.ts';
 import type { Member } from './servers/member.ts';
@@ -26,6 +30,7 @@ export type ServingOptions = PartsOptions & {
   readonly events: Events;
   readonly subjects: Subjects;
   readonly current: () => Config;
+  readonly models: Models;
   readonly onState: (member: Member) => void;
 };
 
@@ -46,6 +51,7 @@ export function createServing(options: ServingOptions) {
         events.log(member, level, params);
         hosting.news.log(member, level, params, audience);
       },
+      elicited: (member, elicitationId, params) => asking.completed(member, elicitationId, params),
       updated(member, uri, params) {
         events.updated(member, uri, params);
         hosting.news.updated(member, uri, params);
@@ -53,15 +59,30 @@ export function createServing(options: ServingOptions) {
     },
     levelsFor: (member) => hosting.news.levelsFor(member),
   });
+  const seal = openSeal(paths.state);
+  const isAlive = (daemon: string) => isHeld(paths.state, daemon, 0); // never waited for: hosts are being served here
+  const beside = { seal, daemon: paths.lock, family: familyOf(paths.state), isAlive };
+  const roots = createRoots({ config: options.current, store, logger });
+  const asking = createAsking({
+    ...{ ...beside, config: options.current, store, events, subjects: options.subjects, name: options.name, logger },
+    models: options.models,
+    rootsFor: (member) => answerRoots(member, roots),
+  });
   const cast = createCast({
     ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
     record: createRecorder(store, options.name, log.mask),
     authorizerOf: (member) => logins().authorizerOf(member),
-    onOpen: upkeep.opened,
+    onOpen(member, ask, notify) {
+      upkeep.opened(member, ask);
+      roots.opened(member, notify);
+    },
+    onAsk: asking.take,
+    openAsk: asking.wait,
     onNotice: upkeep.said,
     onRetuned: upkeep.retuned,
     onState(member) {
       events.state(member, { state: member.state, why: member.why, pid: member.pid });
+      roots.moved(member);
       hosting.changed();
       options.onState(member);
     },
@@ -83,11 +104,21 @@ export function createServing(options: ServingOptions) {
   }
 
   const hosting: Hosting = createHosting({
-    ...{ config: options.current, cast, catalog, store, seal: openSeal(paths.state), daemon: paths.lock },
-    isAlive: (daemon) => isHeld(paths.state, daemon, 0), // never waited for: hosts are being served on this thread
-    ...{ family: familyOf(paths.state), subject: options.subjects.peers(familyOf(paths.state)) },
+    ...{ ...beside, config: options.current, cast, catalog, store, roots },
+    subject: options.subjects.peers(beside.family),
     setLevels: upkeep.relevel,
     onTrouble: (error) => logger.warn(sentence(error)),
   });
-  return { catalog, cast, hosting, prepare, logins, close: () => oauth?.close() };
+  return {
+    ...{ catalog, cast, hosting, asking, roots, prepare, logins },
+    online(nc: NatsConnection): void {
+      hosting.online(nc);
+      asking.online(nc);
+    },
+    close(): void {
+      asking.close();
+      roots.close();
+      oauth?.close();
+    },
+  };
 }

@@ -26,6 +26,8 @@ export type StatusWorld = {
   readonly http: HttpStatus;
   /** Sessions of hosts that are open, here and in the daemons beside us. */
   readonly sessions: number;
+  /** Questions that wait for somebody. */
+  readonly asks: { readonly open: number };
   readonly daemon: {
     state: string;
     name: string;
@@ -40,7 +42,7 @@ export type StatusWorld = {
   };
 };
 
-export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, daemon }: StatusWorld) {
+export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, asks, daemon }: StatusWorld) {
   return {
     daemon: {
       ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
@@ -48,7 +50,7 @@ export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, d
     },
     bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
     store: { ...store.health, dropped: store.dropped },
-    ...{ http, sessions, plugins },
+    ...{ http, sessions, asks, plugins },
     servers: cast.members().map((member) => serverStatus(member, catalog)),
   };
 }
@@ -68,10 +70,11 @@ export function environmentOf(bus: Pick<Bus, 'environment'>, http: HttpStatus, t
 }
 
 export function serverStatus(member: Member, catalog: Catalog) {
-  const { name, state, since, pid, restarts, lane, lastError, facts, calls, errors } = member;
-  const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get(name, kind).entries.length;
+  const { name, state, since, pid, restarts, lane, lastError, facts, calls, errors, first, pool } = member;
+  const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get((first ?? member).name, kind).entries.length;
+  const queued = lane.queued + (first ? 0 : (pool?.queued ?? 0));
   return {
-    ...{ name, state, since, pid: pid ?? null, restarts, inFlight: lane.inFlight, queued: lane.queued },
+    ...{ name, state, since, pid: pid ?? null, restarts, inFlight: lane.inFlight, queued },
     lastError: lastError || null,
     protocolVersion: facts?.era ?? null,
     serverInfo: facts ? { name: facts.name, version: facts.version } : null,

@@ -9,7 +9,9 @@ export type Outcome =
 
 export type Signal =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
-  | { readonly type: 'log'; readonly level: string; readonly params: Buffer };
+  | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
+  /** Somebody must be asked before the call can go on. */
+  | { readonly type: 'ask'; readonly id: string; readonly kind: string; readonly expiresAt: number };
 
 /** A server's question to the caller's side, on behalf of the call it is working on. */
 export type Ask = {
@@ -17,6 +19,13 @@ export type Ask = {
   readonly params: Buffer;
   /** Called at most once. */
   readonly answer: (answer: Answer) => void;
+};
+/** A question that a host was asked. */
+export type Asking = {
+  /** It is answered, or nobody wants to know any more. */
+  withdraw(): void;
+  /** What the host agreed to visit is done; the params of notifications/elicitation/complete. */
+  complete(params: Buffer): void;
 };
 export type Answer = { readonly ok: true; readonly result: Buffer } | { readonly ok: false; readonly error: Buffer };
 
@@ -41,8 +50,10 @@ export type Call = {
   readonly isCancellable?: boolean;
   /** Called for progress and logs while the call is in flight, never after its outcome. */
   readonly onSignal?: (signal: Signal) => void;
-  /** Takes a server's question and returns how to withdraw it; undefined when this caller cannot answer such a one. */
-  readonly onAsk?: (ask: Ask) => (() => void) | undefined;
+  /** Takes a question; undefined when this caller cannot answer such a one. */
+  readonly onAsk?: (ask: Ask) => Asking | undefined;
+  /** The caller knows itself what to do when a server wants an address visited first (-32042). */
+  readonly handlesUrls?: boolean;
   /** Called exactly once. */
   readonly settle: (outcome: Outcome) => void;
 };

@@ -1,26 +1,26 @@
 // The calls that somebody may cancel by their request id: the principal who made them, and nobody else.
 
 import type { Call } from './call.ts';
-import type { Lane } from './lane.ts';
-import type { InFlight } from './request.ts';
 
 export type Cancellable = ReturnType<typeof createCancellable>;
+type Named = Pick<Call, 'principal' | 'requestId'>;
 
 export function createCancellable() {
-  const known = new Map<string, { lane: Lane; request: InFlight }>();
+  const known = new Map<string, (why: string) => void>();
   return {
-    add(lane: Lane, request: InFlight): void {
-      known.set(keyOf(request.call), { lane, request });
+    /** A call that goes on elsewhere is added anew, and then is cancelled there. */
+    add(call: Named, cancel: (why: string) => void): void {
+      known.set(keyOf(call), cancel);
     },
-    remove: (call: Call): boolean => known.delete(keyOf(call)),
+    remove: (call: Named): boolean => known.delete(keyOf(call)),
     has: (principal: string, requestId: string): boolean => known.has(keyOf({ principal, requestId })),
     /** False when that principal has no such call in flight. */
     cancel(principal: string, requestId: string, why: string): boolean {
-      const found = known.get(keyOf({ principal, requestId }));
-      found?.lane.cancel(found.request, why);
-      return found !== undefined;
+      const cancel = known.get(keyOf({ principal, requestId }));
+      cancel?.(why);
+      return cancel !== undefined;
     },
   };
 }
 
-const keyOf = ({ principal, requestId }: Pick<Call, 'principal' | 'requestId'>): string => `${principal} ${requestId}`;
+const keyOf = ({ principal, requestId }: Named): string => `${principal} ${requestId}`;

@@ -3,14 +3,24 @@
 
 import type { Failure } from '../failures.ts';
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
+import { createAbandoned } from './abandoned.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
 import { createEcho } from './echo.ts';
-import { type Gate, outcomes } from './outcomes.ts';
+import { createEntrance } from './entrance.ts';
+import { endings, outcomes } from './outcomes.ts';
 import type { LaneOptions, LaneSettings, Peer } from './peer.ts';
 import { flushProgress, relayProgress } from './progress.ts';
-import { createQueue } from './queue.ts';
-import { actorDriver, type Effects, hold, type InFlight, newRequest, tableDriver } from './request.ts';
+import {
+  actorDriver,
+  canAsk,
+  type Effects,
+  hold,
+  type InFlight,
+  newRequest,
+  tableDriver,
+  whenEnded,
+} from './request.ts';
 
 export type Lane = ReturnType<typeof createLane>;
 
@@ -21,16 +31,14 @@ export function createLane(options: LaneOptions) {
   const { server, driver, refusalOf, onSettled, onWanted, onCrash } = options;
   let { settings } = options;
   const sent = new Map<string, InFlight>();
-  const queue = createQueue<InFlight>();
   let peer: Peer | undefined;
-  let gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
   let sequence = 0;
   let callers = 0;
-  let isPumping = false;
   let onIdle: (() => void) | undefined;
   let lastActiveAt = now();
   const say = outcomes(server);
   const echo = createEcho();
+  const abandoned = createAbandoned();
   const deadlines = createDeadlines<InFlight>((request) => drive(request, 'deadline'));
 
   const effects: Effects = {
@@ -46,17 +54,17 @@ export function createLane(options: LaneOptions) {
     extend(request) {
       if (request.holds === 0) request.deadline = Math.min(now() + request.timeoutMs, request.latestDeadline);
     },
-    cancelUpstream: (request) => peer?.cancel(request.id, request.why),
-    answerResult: (request) => finish(request, say.result(request.body)),
-    answerError: (request) => finish(request, say.rejected(request.body)),
-    answerCancelledUnsent: (request) => finish(request, say.cancelled(request, gate, 'not sent')),
-    answerCancelled: (request) => finish(request, say.cancelled(request, gate, 'outcome unknown')),
-    answerTimeoutUnsent: (request) => finish(request, say.timeout(request, gate, 'not sent')),
-    answerTimeout: (request) => finish(request, say.timeout(request, gate, 'outcome unknown')),
-    answerUnsent: (request) => finish(request, refused(request) ?? say.gone(request, gate, 'not sent')),
-    answerLost: (request) => finish(request, refused(request) ?? say.gone(request, gate, 'outcome unknown')),
+    cancelUpstream(request) {
+      abandoned.add(request); // it may not listen
+      peer?.cancel(request.id, request.why);
+    },
+    ...endings(say, () => entrance.gate, finish),
   };
   const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
+  const entrance = createEntrance({
+    ...{ say, drive, dispatch, finish, onWanted, maxQueued: () => settings.maxQueued },
+    hasRoom: () => sent.size < settings.maxInFlight && peer?.hasRoom() === true,
+  });
 
   function begin(call: Call): InFlight {
     const request = newRequest(call, String(++sequence), settings);
@@ -66,31 +74,14 @@ export function createLane(options: LaneOptions) {
 
   function finish(request: InFlight, outcome: Outcome): void {
     if (request.isSent && sent.delete(request.id) && request.call.door !== 'troupe') callers--;
-    else if (request.isQueued) queue.forget(request);
+    else if (request.isQueued) entrance.forget(request);
     deadlines.remove(request);
     if (request.progress) flushProgress(request);
     if (request.call.door !== 'troupe') lastActiveAt = echo.settled(request.call);
     onSettled(request, outcome);
-    if (queue.length > 0) pump();
+    if (request.onEnded) for (const listener of request.onEnded) listener();
+    if (entrance.length > 0) entrance.pump();
     if (onIdle && sent.size === 0) onIdle();
-  }
-
-  const refused = ({ refusal }: InFlight): Outcome | undefined => refusal && { ok: false, failure: refusal };
-  const canSend = () => gate.mode === 'open' && sent.size < settings.maxInFlight && peer?.hasRoom() === true;
-
-  /** Not re-entrant: each call that ends pumps, and a full queue of refusals would otherwise be a stack as deep. */
-  function pump(): void {
-    if (isPumping) return;
-    isPumping = true;
-    try {
-      while (queue.length > 0 && canSend()) {
-        const request = queue.shift();
-        if (request && request.deadline <= now()) drive(request, 'deadline');
-        else if (request) dispatch(request);
-      }
-    } finally {
-      isPumping = false;
-    }
   }
 
   function dispatch(request: InFlight): void {
@@ -98,27 +89,36 @@ export function createLane(options: LaneOptions) {
     drive(request, request.refusal ? 'gone' : 'dispatch');
   }
 
-  /** Takes a call; from here on it is answered exactly once. A request that has already ended is not given out. */
-  function submit(call: Call): InFlight | undefined {
-    lastActiveAt = now();
-    const request = begin(call);
-    if (gate.mode === 'refuse') return void finish(request, say.refusal(gate));
-    if (queue.length === 0 && canSend()) dispatch(request);
-    else if (queue.length < settings.maxQueued) queue.push(request);
-    else return void finish(request, say.busy(queue.length));
-    if (gate.mode === 'hold') onWanted();
-    return request.isSent || request.isQueued ? request : undefined;
-  }
-
   return {
-    submit,
+    /** Takes a call; from here on it is answered exactly once. A request that has already ended is not given out. */
+    submit(call: Call): InFlight | undefined {
+      lastActiveAt = now();
+      return entrance.enter(begin(call));
+    },
+    /** Takes one that was let go by another lane of the same server, and with it the promise to answer it. */
+    adopt(request: InFlight): InFlight | undefined {
+      lastActiveAt = now();
+      request.id = String(++sequence);
+      deadlines.add(request);
+      return entrance.enter(request);
+    },
+    /** The one that has waited longest, and how to let it go. */
+    first: entrance.first,
+    letGo(): InFlight | undefined {
+      const request = entrance.shift();
+      if (request) deadlines.remove(request);
+      return request;
+    },
     /** A request of our own, such as `initialize`, which must not wait for the gate it opens. */
     ask(call: Call): void {
       drive(begin(call), peer ? 'dispatch' : 'gone');
     },
     answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
       const request = sent.get(id);
-      if (!request) return false;
+      if (!request) {
+        abandoned.answered(id);
+        return false;
+      }
       request.body = body;
       drive(request, event);
       return true;
@@ -150,6 +150,7 @@ export function createLane(options: LaneOptions) {
     },
     attach(next: Peer): void {
       peer = next;
+      abandoned.clear();
     },
     /** The server is gone: what was sent is lost. Callers hear of it once the gate says what has become of the server. */
     detach(why: string): void {
@@ -159,35 +160,38 @@ export function createLane(options: LaneOptions) {
         for (const request of lost) drive(Object.assign(request, { why }), 'gone');
       });
     },
-    setGate(next: Gate): void {
-      const isNews = next.state !== gate.state; // to be wanted is an event too, and each event ends here
-      gate = next;
-      if (gate.mode === 'refuse') for (const request of queue.clear()) drive(request, 'gone');
-      else if (isNews && gate.mode === 'hold' && queue.length > 0) onWanted();
-      pump();
-    },
-    pump,
+    setGate: entrance.setGate,
+    pump: entrance.pump,
+    pause: entrance.pause,
+    canSend: entrance.canSend,
+    whenEnded,
     whenIdle(listener: (() => void) | undefined): void {
       onIdle = listener;
       if (listener && sent.size === 0) listener();
     },
     retune(next: LaneSettings): void {
       settings = next;
-      pump();
+      entrance.pump();
     },
     sent: (id: string): InFlight | undefined => sent.get(id),
     /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
     inProgress: (): InFlight[] => [...sent.values()].filter(({ call }) => call.door !== 'troupe'),
+    /** Those of them on whose behalf it may ask. */
+    asking: (): InFlight[] => [...sent.values()].filter(({ call }) => canAsk(call)),
+    abandoned: abandoned.callers,
     recent: echo.recent,
     get idleMs() {
-      return sent.size > 0 || queue.length > 0 ? 0 : now() - lastActiveAt;
+      return sent.size > 0 || entrance.length > 0 ? 0 : now() - lastActiveAt;
     },
     /** Callers' requests at the server; our own, such as lists and pings, do not count. */
     get inFlight() {
       return callers;
     },
+    get gate() {
+      return entrance.gate;
+    },
     get queued() {
-      return queue.length;
+      return entrance.length;
     },
   };
 }

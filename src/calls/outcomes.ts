@@ -25,6 +25,8 @@ const PASSING: Record<string, string> = {
   closing: 'it is closing, try again soon',
 };
 
+export type Outcomes = ReturnType<typeof outcomes>;
+
 export function outcomes(server: string) {
   const fail = (code: FailureCode, delivery: Delivery, message: string, gate?: Gate): Failure => ({
     ...{ code, delivery, message, server },
@@ -62,6 +64,22 @@ export function outcomes(server: string) {
     },
     busy: (queued: number): Outcome =>
       ended(fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`)),
+  };
+}
+
+/** The ends of a request's chart, each with what its caller is told. */
+export function endings(say: Outcomes, gate: () => Gate, finish: (request: InFlight, outcome: Outcome) => void) {
+  const refused = ({ refusal }: InFlight): Outcome | undefined => refusal && { ok: false, failure: refusal };
+  return {
+    answerResult: (request: InFlight) => finish(request, say.result(request.body)),
+    answerError: (request: InFlight) => finish(request, say.rejected(request.body)),
+    answerCancelledUnsent: (request: InFlight) => finish(request, say.cancelled(request, gate(), 'not sent')),
+    answerCancelled: (request: InFlight) => finish(request, say.cancelled(request, gate(), 'outcome unknown')),
+    answerTimeoutUnsent: (request: InFlight) => finish(request, say.timeout(request, gate(), 'not sent')),
+    answerTimeout: (request: InFlight) => finish(request, say.timeout(request, gate(), 'outcome unknown')),
+    answerUnsent: (request: InFlight) => finish(request, refused(request) ?? say.gone(request, gate(), 'not sent')),
+    answerLost: (request: InFlight) =>
+      finish(request, refused(request) ?? say.gone(request, gate(), 'outcome unknown')),
   };
 }
 

@@ -4,6 +4,8 @@
 export type Queued = { isQueued: boolean };
 export type Queue<T extends Queued> = {
   push(item: T): void;
+  /** Who is next; it stays where it is. */
+  first(): T | undefined;
   shift(): T | undefined;
   /** The item ended while it waited. */
   forget(item: T): void;
@@ -21,25 +23,29 @@ export function createQueue<T extends Queued>(): Queue<T> {
     length--;
   }
 
+  function first(): T | undefined {
+    while (head < items.length && !items[head]?.isQueued) head++; // forgotten
+    if (head > 1024 && head * 2 > items.length) {
+      items = items.slice(head);
+      head = 0;
+    }
+    return items[head];
+  }
+
   return {
     forget,
+    first,
     push(item) {
       item.isQueued = true;
       items.push(item);
       length++;
     },
     shift() {
-      while (head < items.length) {
-        const item = items[head++] as T;
-        if (head > 1024 && head * 2 > items.length) {
-          items = items.slice(head);
-          head = 0;
-        }
-        if (!item.isQueued) continue; // forgotten
-        forget(item);
-        return item;
-      }
-      return undefined;
+      const item = first();
+      if (!item) return undefined;
+      head++;
+      forget(item);
+      return item;
     },
     clear() {
       const waiting = items.slice(head).filter((item) => item.isQueued);

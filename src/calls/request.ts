@@ -10,11 +10,17 @@ import { type EventType, lowerRequest, type Row } from './table.ts';
 
 export type Progress = { progress: number; total?: number; message?: string };
 
+const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Whether a server may ask something on behalf of it: never for our own requests, nor to complete a word. */
+export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean =>
+  door !== 'troupe' && ASKING.has(method);
+
 /** A plain record: it is made and dropped for every call. */
 export type InFlight = {
   readonly call: Call;
-  /** Our id towards the server, as it stands in the frame. */
-  readonly id: string;
+  /** Our id towards the server, as it stands in the frame; another one if it goes to another process before it is sent. */
+  id: string;
   readonly startedAt: number;
   readonly latestDeadline: number;
   readonly timeoutMs: number;
@@ -32,6 +38,8 @@ export type InFlight = {
   relayedAt: number;
   /** How many questions to the caller's side are open on its behalf. */
   holds: number;
+  /** Who wants to know when it has ended; hardly ever anybody. */
+  onEnded: Set<() => void> | undefined;
   row: Row;
   send: ((event: EventType) => void) | undefined;
 };
@@ -64,6 +72,7 @@ export function newRequest(call: Call, id: string, limits: { timeoutMs: number; 
     lastProgress: Number.NEGATIVE_INFINITY,
     relayedAt: 0,
     holds: 0,
+    onEnded: undefined,
     row: FIRST_ROW,
     send: undefined,
   };
@@ -80,6 +89,13 @@ export function hold(request: InFlight, onFree: () => void): () => void {
     request.holds--;
     if (request.holds === 0) onFree();
   };
+}
+
+/** Told once its caller has been answered. Returns how to hear no more of it. */
+export function whenEnded(request: InFlight, listener: () => void): () => void {
+  const listeners = request.onEnded ?? new Set();
+  request.onEnded = listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 export function tableDriver(effects: Effects): Driver {

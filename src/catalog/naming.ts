@@ -70,7 +70,7 @@ export function permission({ allow, deny }: Rules): (name: string) => boolean {
 }
 
 /** Names with `*` for any run of characters. Compared piece by piece: a pattern must not become a slow regex. */
-function glob(pattern: string): (name: string) => boolean {
+export function glob(pattern: string): (name: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();
   if (last === undefined) return (name) => name === pattern;

@@ -14,8 +14,8 @@ import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
 import type { Pipe, PipeDoor } from './pipe.ts';
 
-/** Methods beside `call`: parameters in, a JSON value or the JSON itself out. A throw becomes the error's sentence. */
-export type Handlers = { readonly [method: string]: (params: Record<string, unknown>) => unknown };
+/** Methods beside `call`: parameters in, also as they came; a JSON value or the JSON itself out. A throw becomes a sentence. */
+export type Handlers = { readonly [method: string]: (params: Record<string, unknown>, bytes: Buffer) => unknown };
 export type Calls = {
   submit(call: Call): boolean;
   cancel(principal: string, requestId: string, why: string): boolean;
@@ -23,6 +23,7 @@ export type Calls = {
 
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const OWNER = '_';
+const EMPTY = Buffer.from('{}');
 
 /** `mcp` turns a connection into an MCP session of its own. */
 export function openControl(
@@ -90,7 +91,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
   });
 
   function take(frame: Frame): void {
-    if (frame.kind === 'request' && frame.method === 'call') return begin(frame.id, frame.params ?? Buffer.from('{}'));
+    if (frame.kind === 'request' && frame.method === 'call') return begin(frame.id, frame.params ?? EMPTY);
     if (frame.kind === 'request' && frame.method === 'mcp' && mcp) return become(frame.id, mcp, frame.params);
     if (frame.kind === 'request') return void answer(frame.id, frame.method, frame.params);
     if (frame.kind === 'notification' && frame.method === 'cancel') return cancel(frame.params);
@@ -98,7 +99,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
   }
 
   /** From the next line on, whatever comes is MCP. */
-  function become(id: string, open: PipeDoor, params: Buffer = Buffer.from('{}')): void {
+  function become(id: string, open: PipeDoor, params: Buffer = EMPTY): void {
     try {
       pipe = open(socket, params);
       send(resultFrame(id, pipe.answer));
@@ -112,7 +113,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
     if (!handler)
       return void fail(id, failure('unsupported', `the daemon has no method ${method}; is it another version?`));
     try {
-      const value = await handler(params ? JSON.parse(params.toString()) : {});
+      const value = await handler(params ? JSON.parse(params.toString()) : {}, params ?? EMPTY);
       send(resultFrame(id, Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value ?? {}))));
     } catch (error) {
       fail(id, failure(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
@@ -171,7 +172,12 @@ const nameOf = (params: Buffer): string => {
 };
 
 function signalParams(id: string, signal: Signal): Buffer {
-  const { type: _, ...fields } =
-    signal.type === 'log' ? { type: 'log', ...JSON.parse(signal.params.toString()) } : signal;
-  return Buffer.from(JSON.stringify({ ...fields, id: JSON.parse(id) }));
+  return Buffer.from(JSON.stringify({ ...fieldsOf(signal), id: JSON.parse(id) }));
+}
+
+function fieldsOf(signal: Signal): object {
+  if (signal.type === 'log') return JSON.parse(signal.params.toString());
+  if (signal.type === 'ask') return { ask: signal.id, kind: signal.kind, expiresAt: signal.expiresAt };
+  const { type: _, ...progress } = signal;
+  return progress;
 }

@@ -5,12 +5,15 @@ import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { NatsConnection } from 'nats';
+import { askMethods } from '../asks/methods.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import { type Difference, difference } from '../config/difference.ts';
 import type { Config } from '../config/schema.ts';
 import { watchConfig } from '../config/watch.ts';
 import { sentence, TroupeError } from '../failures.ts';
+import { familyOf } from '../leftovers.ts';
 import type { PartsOptions, The } from '../parts.ts';
+import { rootMethods } from '../roots/methods.ts';
 import type { Member } from '../servers/member.ts';
 import { readConfig } from '../settings.ts';
 import { environmentOf, statusOf } from '../status.ts';
@@ -19,6 +22,7 @@ import { openControl } from './control.ts';
 import { openHostDoors } from './hosts.ts';
 import { controlMethods } from './methods.ts';
 import { type NatsDoor, natsDoor } from './nats.ts';
+import { type NatsAsks, natsAsks } from './nats-asks.ts';
 import { pipeDoor } from './pipe.ts';
 import { type RpcDoor, rpcDoor } from './rpc.ts';
 
@@ -38,21 +42,27 @@ export async function openDoors(options: DoorsOptions) {
   const { logger } = log;
   const [cast, catalog, events, hosting] = [the('cast'), the('catalog'), the('events'), the('hosting')];
   const { sessions } = hosting;
+  const { asking, roots } = the('serving');
   let door: NatsDoor | undefined;
   let rpc: RpcDoor | undefined;
+  let questions: NatsAsks | undefined;
   let refused: string | undefined;
 
   function openNats(nc: NatsConnection): void {
+    const onTrouble = (error: unknown) => logger.warn(sentence(error));
     void door?.close();
     door = natsDoor({
       ...{ nc, subjects, daemon: name, cast, catalog },
       onProgress: (requestId, caller, signal) => {
         if (signal.type === 'progress') events.progress(requestId, caller, signal);
       },
-      onTrouble: (error) => logger.warn(sentence(error)),
+      onTrouble,
     });
     void rpc?.close();
-    rpc = rpcDoor({ nc, subjects, daemon: name, sessions, onTrouble: (error) => logger.warn(sentence(error)) });
+    rpc = rpcDoor({ nc, subjects, daemon: name, sessions, onTrouble });
+    void questions?.close();
+    const family = familyOf(paths.state);
+    questions = natsAsks({ nc, subjects, daemon: name, family, inbox: asking.inbox, onTrouble });
     for (const server of current.config.servers) door.openServer(server.name);
     for (const scope of scopesOf(current.config)) rpc.openScope(scope);
   }
@@ -71,6 +81,7 @@ export async function openDoors(options: DoorsOptions) {
     refused = undefined;
     cast.apply(change);
     hosting.reconfigured();
+    roots.refresh();
     const [before, after] = [scopesOf(config), scopesOf(next)];
     for (const server of change.added) door?.openServer(server.name);
     for (const scope of after) rpc?.openScope(scope);
@@ -91,7 +102,7 @@ export async function openDoors(options: DoorsOptions) {
   const status = () =>
     statusOf({
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
-      ...{ http: hosts.status, sessions: sessions.count },
+      ...{ http: hosts.status, sessions: sessions.count, asks: { open: asking.inbox.list().length } },
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
         ...{ instance: paths.instance ?? null },
@@ -107,6 +118,7 @@ export async function openDoors(options: DoorsOptions) {
     environment,
     reload,
     stop: options.stop,
+    more: { ...askMethods(asking.inbox), ...rootMethods(roots) },
   });
   const onFault = (error: unknown) => logger.error(sentence(error));
   const hosts = await openHostDoors(options, hosting);
@@ -131,7 +143,14 @@ export async function openDoors(options: DoorsOptions) {
   return {
     openNats,
     async close(): Promise<void> {
-      await Promise.all([watcher.close(), control.close(), door?.close(), rpc?.close(), hosts.close()]);
+      await Promise.all([
+        watcher.close(),
+        control.close(),
+        door?.close(),
+        rpc?.close(),
+        questions?.close(),
+        hosts.close(),
+      ]);
     },
   };
 }

@@ -21,6 +21,8 @@ export type MethodsWorld = {
   readonly environment: () => object;
   readonly reload: () => Promise<Difference>;
   readonly stop: () => void;
+  /** Further methods, of asks and roots. */
+  readonly more: Handlers;
 };
 
 const SETTLED: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
@@ -29,7 +31,16 @@ const SETTLED: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
   restart: ['ready', 'failed', 'needs login'],
 };
 
-export function controlMethods({ cast, oauth, catalog, status, environment, reload, stop }: MethodsWorld): Handlers {
+export function controlMethods({
+  cast,
+  oauth,
+  catalog,
+  status,
+  environment,
+  reload,
+  stop,
+  more,
+}: MethodsWorld): Handlers {
   function known(name: unknown): Member {
     const member = cast.member(String(name));
     if (!member) throw new TroupeError('unknownServer', `there is no server ${String(name)}; troupe ps lists them`);
@@ -51,6 +62,7 @@ export function controlMethods({ cast, oauth, catalog, status, environment, relo
     };
 
   return {
+    ...more,
     status,
     env: environment,
     list: ({ kind, server }) => {

@@ -5,7 +5,7 @@ import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
 import type { Member } from './member.ts';
 
-/** The call that a message of the server belongs to, if that is certain. */
+/** The call that a log line of the server belongs to, if that is certain. */
 export function requestBehind(lane: Lane, origin: string | undefined): InFlight | undefined {
   if (origin !== undefined) return lane.sent(origin);
   const [only, another] = lane.inProgress();
@@ -31,3 +31,105 @@ export function audienceOf({ lane, config }: Member, origin: string | undefined)
   const [session] = holders;
   return holders.size === 1 && session !== undefined ? { to: 'session', session } : { to: 'nobody' };
 }
+
+/** Whose question it is: that one call's, or a principal's whose calls cannot be told apart, if there are any. */
+export type Found = { readonly isOne: boolean; readonly principal: string; readonly requests: readonly InFlight[] };
+/** `wait`: it may be known when some of the calls have ended. */
+export type Verdict = Found | 'wait' | 'nobody';
+
+type Tell = (found: Found | undefined) => void;
+/** The open questions of one process. While there are any it gets no call that may ask, so all have the same candidates. */
+type Undecided = { readonly questions: Set<{ readonly tell: Tell }>; readonly release: () => void };
+
+export type Attribution = ReturnType<typeof createAttribution>;
+
+export function createAttribution() {
+  const undecided = new WeakMap<Lane, Undecided>();
+
+  /** Until all is decided the calls have all the time they may have. */
+  function open(member: Member): Undecided {
+    const { lane } = member;
+    const held = [lane.pause()];
+    for (const each of lane.asking())
+      held.push(
+        lane.suspend(each),
+        lane.whenEnded(each, () => look(member)),
+      );
+    const opened: Undecided = { questions: new Set(), release: () => held.forEach((letGo) => void letGo()) };
+    undecided.set(lane, opened);
+    return opened;
+  }
+
+  /** A call has ended, so perhaps it is known now; if all that are left may wait for each other, one question must go. */
+  function look(member: Member): void {
+    const { lane } = member;
+    const { questions } = undecided.get(lane) ?? { questions: new Set() };
+    for (const question of [...questions]) {
+      const calls = lane.asking();
+      const verdict = calls.length > 0 ? among(member, calls) : 'nobody';
+      if (verdict === 'wait') break;
+      close(lane, question, verdict);
+    }
+    const newest = [...questions].at(-1);
+    if (newest && isStuck(lane, questions.size)) close(lane, newest, 'nobody');
+  }
+
+  /** It is told first: who is asked now holds the call in our stead. */
+  function close(lane: Lane, question: { readonly tell: Tell }, verdict?: Found | 'nobody'): void {
+    const opened = undecided.get(lane);
+    if (!opened?.questions.delete(question)) return;
+    if (opened.questions.size === 0) undecided.delete(lane);
+    if (verdict) question.tell(verdict === 'nobody' ? undefined : verdict);
+    if (opened.questions.size === 0) opened.release();
+  }
+
+  return {
+    /** Tells once whose question it is, now or later; undefined is nobody's. Returns how to withdraw it while it is open. */
+    settle(member: Member, origin: string | undefined, tell: Tell): () => void {
+      if (origin === undefined) member.sawAsking?.();
+      const { lane } = member;
+      const verdict = attribute(member, origin);
+      const others = undecided.get(lane);
+      if (verdict !== 'wait' || isStuck(lane, 1 + (others?.questions.size ?? 0))) {
+        tell(typeof verdict === 'string' ? undefined : verdict);
+        return () => {};
+      }
+      const question = { tell };
+      (others ?? open(member)).questions.add(question);
+      return () => close(lane, question);
+    },
+  };
+}
+
+/** Each call in flight may be waiting for the answer to one of them, so that none would ever end. */
+const isStuck = (lane: Lane, questions: number): boolean => questions >= lane.asking().length;
+
+/** By the stream it came on, else by who alone can have caused it. A task that it names would come between the two. */
+export function attribute(member: Member, origin: string | undefined): Verdict {
+  const { lane, onBehalfOf: principal, config } = member;
+  if (origin !== undefined) {
+    const request = lane.sent(origin);
+    return request && request.call.door !== 'troupe' ? one(request) : 'nobody';
+  }
+  const candidates = lane.asking();
+  if (candidates.length > 0) return among(member, candidates);
+  // A call that was given up may still be asking; and who speaks for all speaks for nobody.
+  if (lane.abandoned().length > 0 || config.settings.share === 'all') return 'nobody';
+  return { isOne: false, principal, requests: [] };
+}
+
+function among({ lane }: Member, candidates: readonly InFlight[]): Verdict {
+  const calls = candidates.map(({ call }) => call);
+  const callers = [...calls, ...lane.abandoned()];
+  const [principal = '', stranger] = new Set(callers.map((each) => each.principal));
+  if (stranger !== undefined) return new Set(calls.map((each) => each.principal)).size > 1 ? 'wait' : 'nobody';
+  const [session, another] = new Set(callers.map(({ holder }) => holder));
+  const isOne = callers.length === 1 || (session !== undefined && another === undefined);
+  return isOne ? one(leastAsked(candidates)) : { isOne, principal, requests: candidates };
+}
+
+const one = (request: InFlight): Found => ({ isOne: true, principal: request.call.principal, requests: [request] });
+
+/** Whichever call of a session it is, its host is the right one; the oldest without an open question is the likeliest. */
+const leastAsked = (requests: readonly InFlight[]): InFlight =>
+  requests.reduce((least, each) => (each.holds < least.holds ? each : least));

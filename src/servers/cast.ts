@@ -6,9 +6,9 @@ import { type AnyActorRef, createActor, type InspectionEvent, type SnapshotFrom 
 import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Launch, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
-import type { Call } from '../calls/call.ts';
-import { createCancellable } from '../calls/cancellable.ts';
+import type { OpenAsk } from '../asks/waiting.ts';
 import { createLane } from '../calls/lane.ts';
+import type { LaneOptions } from '../calls/peer.ts';
 import type { Recorder } from '../calls/record.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
@@ -16,8 +16,11 @@ import type { ServerConfig } from '../config/schema.ts';
 import { sentence } from '../failures.ts';
 import { type ConnectionWorld, serverConnection } from './connection.ts';
 import { createInstances, fitting, isInstance } from './instances.ts';
+import { createInteractive } from './interactive.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
+import { createPools } from './pools.ts';
+import { createReception } from './reception.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
 
 export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
@@ -25,6 +28,8 @@ export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly logger: Logger;
   readonly driver: 'table' | 'actor';
   readonly record: Recorder;
+  /** Calls that wait for somebody's word ask for it there. */
+  readonly openAsk: OpenAsk;
   readonly onState: (member: Member) => void;
   /** It has new settings and keeps its process. */
   readonly onRetuned: (member: Member) => void;
@@ -37,10 +42,9 @@ export type Cast = ReturnType<typeof createCast>;
 const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
 
 export function createCast(options: CastOptions) {
-  const { catalog, logger, driver, record, onState, onCrash } = options;
+  const { catalog, logger, driver, onState, onCrash } = options;
   const members = new Map<string, Member>();
   const isLatest = latestOnly();
-  const cancellable = createCancellable();
 
   const connection = serverConnection({ ...options, memberOf: (name) => members.get(name) as Member });
   const server = contained(serverMachine.provide({ actors: { connection } }));
@@ -58,6 +62,7 @@ export function createCast(options: CastOptions) {
     const { why, restarts } = snapshot.context;
     change(member, stateOf(snapshot), why, restarts);
     member.lane.setGate(gateOf(snapshot));
+    member.pool?.pump();
   }
 
   function change(member: Member, state: Member['state'], why: string, restarts: number): void {
@@ -65,8 +70,9 @@ export function createCast(options: CastOptions) {
     Object.assign(member, { why, restarts });
     if (member.state === state) return;
     Object.assign(member, { state, since: Date.now() });
-    if (state !== 'ready') catalog.expire(member.name);
     member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
+    if (member.first) return; // the first process of a pool stands for them all
+    if (state !== 'ready') catalog.expire(member.name);
     onState(member);
   }
 
@@ -78,46 +84,46 @@ export function createCast(options: CastOptions) {
         const why = `its actor crashed ${known.crashes + 1} times: ${known.why}`;
         change(member, 'failed', why, member.restarts);
         member.lane.setGate({ mode: 'refuse', state: 'failed', why });
+        member.pool?.pump();
       } else if (!known || status === 'done') {
         change(member, 'stopped', '', member.restarts);
         member.lane.setGate({ mode: 'refuse', state: 'stopped', why: 'it was removed' });
         members.delete(name);
-        if (isInstance(name)) catalog.forget(name); // nobody will ask for a departed principal's lists
+        member.pool?.pump();
+        if (name === member.server) reception.sendAway(name, 'it was removed');
+        if (isInstance(name) && !member.first) catalog.forget(name); // nobody will ask for a departed principal's lists
       }
     }
   }
 
-  function enlist(name: string, config: ServerConfig, onBehalfOf?: string): Member {
+  function enlist(name: string, config: ServerConfig, onBehalfOf?: string, first?: Member): Member {
     const known = members.get(name);
     if (known) return Object.assign(known, { config });
     const log = logger.child({ server: name });
-    const lane = createLane({
+    const laneOptions: LaneOptions = {
       ...{ server: config.name, settings: config.settings, driver },
       refusalOf: (call) => refusal(member, catalog, call),
       onSettled: (request, outcome) => {
-        const { call } = request;
-        if (call.isCancellable) cancellable.remove(call);
-        call.settle(outcome);
-        if (call.door === 'troupe') return;
-        member.calls++;
-        if (!outcome.ok) member.errors++;
-        // One that still works on other calls may be deaf, and they have deadlines of their own.
-        if (!outcome.ok && outcome.failure.code === 'timeout' && lane.inFlight === 0) member.probe?.();
-        record(request, outcome, log);
+        reception.settled(member, request, outcome);
+        member.pool?.pump();
       },
       onWanted: () => {
         if (member.state !== 'opening') tell(name, { type: 'wanted' });
       },
       onCrash: (error) => log.error(`request actor: ${sentence(error)}`),
-    });
-    const member = newMember({ name, config, lane, logger: log, onBehalfOf });
+    };
+    const lane = createLane(laneOptions);
+    const member = newMember({ name, config, lane, logger: log, onBehalfOf, first });
     members.set(name, member);
+    if (!first)
+      pools.admit(member, () => createLane({ ...laneOptions, settings: member.config.settings, onWanted() {} }));
     return member;
   }
 
-  function launch(name: string, config: ServerConfig, onBehalfOf?: string): Member {
-    const member = enlist(name, config, onBehalfOf);
+  function launch(name: string, config: ServerConfig, onBehalfOf?: string, first?: Member): Member {
+    const member = enlist(name, config, onBehalfOf, first);
     member.lane.retune(config.settings);
+    pools.review(member);
     const launched: Launch = { spec: specOf(name, config.settings), start: config.settings.enabled };
     fleet.send({ type: 'server.set', launch: launched });
     return member;
@@ -125,15 +131,25 @@ export function createCast(options: CastOptions) {
 
   function retune(member: Member): void {
     member.lane.retune(member.config.settings);
+    pools.review(member);
+    if (member.first) return;
     catalog.expire(member.name); // which tools are shown may be one of the settings
     options.onRetuned(member);
   }
 
   const tell = (name: string, command: Told) => fleet.send({ type: 'server.told', name, command });
+  const remove = (name: string) => fleet.send({ type: 'server.removed', name });
 
-  const instances = createInstances({
-    ...{ members, launch },
-    remove: (instance) => fleet.send({ type: 'server.removed', name: instance }),
+  const instances = createInstances({ members, launch, remove });
+  const reception = createReception({
+    ...{ catalog, store: options.store, record: options.record, openAsk: options.openAsk },
+    memberFor: ({ server, principal, holder }) => instances.memberFor(server, principal, holder),
+    isThere: (member) => members.get(member.name) === member,
+    wake: ({ name }) => tell(name, { type: 'wanted' }),
+  });
+  const pools = createPools({
+    ...{ instances, remove, tell, onPlaced: reception.placed },
+    interactive: createInteractive(options.store, (error) => logger.warn(sentence(error))),
   });
 
   return {
@@ -143,30 +159,30 @@ export function createCast(options: CastOptions) {
     memberFor: instances.memberFor,
     knownFor: instances.knownFor,
     release: instances.release,
-    tell,
-    /** Takes a call for a server that exists; the call is answered exactly once. */
-    submit(call: Call): boolean {
-      const member = instances.memberFor(call.server, call.principal, call.holder);
-      if (!member) return false;
-      const request = member.lane.submit(call);
-      if (request && call.isCancellable) cancellable.add(member.lane, request);
-      return true;
+    /** What is told to the first process of a pool is meant for all; those that it stops come again when they are needed. */
+    tell(name: string, command: Told): void {
+      const member = members.get(name);
+      if (command.type === 'stop' || command.type === 'restart') if (member && !member.first) member.pool?.alone();
+      tell(name, command);
     },
-    cancel: cancellable.cancel,
-    isInFlight: cancellable.has,
+    /** Takes a call for a server that exists; the call is answered exactly once. */
+    submit: reception.submit,
+    cancel: reception.cancel,
+    isInFlight: reception.isInFlight,
     launch: (config: ServerConfig) => launch(config.name, config),
     apply({ added, removed, relaunched, retuned }: Difference): void {
-      for (const { name } of removed.flatMap(instances.of)) {
-        fleet.send({ type: 'server.removed', name });
-        catalog.forget(name);
+      for (const { name, server } of removed.flatMap(instances.of)) {
+        remove(name);
+        if (name === server) catalog.forget(name);
       }
       for (const config of added) launch(config.name, config);
       for (const config of relaunched)
-        for (const member of instances.of(config.name)) launch(member.name, fitting(member.name, config));
+        for (const { name, first } of instances.of(config.name))
+          if (first) remove(name);
+          else launch(name, fitting(name, config));
       for (const config of retuned)
         for (const member of instances.of(config.name)) {
-          if (member.name !== config.name && config.settings.share === 'all')
-            fleet.send({ type: 'server.removed', name: member.name });
+          if (member.name !== config.name && config.settings.share === 'all') remove(member.name);
           else retune(enlist(member.name, fitting(member.name, config)));
         }
     },

@@ -3,7 +3,6 @@
 
 import { fromCallback } from 'xstate';
 import type { FromConnection, ServerSpec, ToConnection } from '../../machines/server.ts';
-import { relayAsk } from '../asks/relay.ts';
 import { sentence } from '../failures.ts';
 import type { Facts } from './facts.ts';
 import { watchHealth } from './health.ts';
@@ -12,7 +11,7 @@ import type { Member } from './member.ts';
 import type { Said } from './notices.ts';
 import type { RemoteWorld } from './remote/link.ts';
 import { remoteLink } from './remote/loader.ts';
-import { createSession } from './session.ts';
+import { type Asked, createSession, type Session } from './session.ts';
 import { type StdioWorld, stdioLink } from './stdio.ts';
 import { strays } from './strays.ts';
 
@@ -20,7 +19,9 @@ export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
     readonly memberOf: (name: string) => Member;
     /** The session is open: lists may be read, levels set, subscriptions made again. */
-    readonly onOpen: (member: Member, ask: ReturnType<typeof createSession>['ask']) => void;
+    readonly onOpen: (member: Member, ask: Session['ask'], notify: Session['notify']) => void;
+    /** The server asks something of the people it works for; it is answered once, or asks no more. */
+    readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
   };
 
@@ -65,7 +66,7 @@ export function serverConnection(world: ConnectionWorld) {
         health.noise();
         world.onNotice(member, notice, origin);
       },
-      onAsk: (asked) => relayAsk(member, asked),
+      onAsk: (asked) => world.onAsk(member, asked),
       onLate: (line) => {
         health.noise();
         logger.debug({ source: 'protocol' }, `late progress: ${line.subarray(0, 200)}`);
@@ -103,7 +104,7 @@ export function serverConnection(world: ConnectionWorld) {
       tell({ type: 'connection.ready' });
       health.start();
       // An ask of its own for each session: what was set in the last one does not hold in this one.
-      world.onOpen(member, (...asked) => session.ask(...asked));
+      world.onOpen(member, (...asked) => session.ask(...asked), session.notify);
     }
 
     function end(reason: string, isFinal: boolean): void {

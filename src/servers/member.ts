@@ -6,6 +6,7 @@ import type { Lane } from '../calls/lane.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import type { Facts } from './facts.ts';
 import { principalOf } from './instances.ts';
+import type { Pool } from './pool.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export type ServerState =
@@ -27,6 +28,12 @@ export type Member = {
   readonly principal: string;
   /** The principal it works for, also where one session has it alone: whose login it uses, whose room it takes. */
   readonly onBehalfOf: string;
+  /** Of a further process in a pool: the first one, whose lists and listeners are those of all. */
+  readonly first: Member | undefined;
+  /** Takes the calls on whose behalf it may ask, once it is known to ask; one for all processes of a tenant. */
+  pool: Pool | undefined;
+  /** Told that it asked, and not on the stream of a call. */
+  sawAsking: (() => void) | undefined;
   config: ServerConfig;
   readonly lane: Lane;
   readonly logger: Logger;
@@ -44,12 +51,15 @@ export type Member = {
   probe: (() => void) | undefined;
 };
 
-type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & { readonly onBehalfOf: string | undefined };
+type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & {
+  readonly onBehalfOf: string | undefined;
+  readonly first?: Member | undefined;
+};
 
-export const newMember = ({ name, config, lane, logger, onBehalfOf }: NewMember): Member => ({
-  ...{ name, server: config.name, principal: principalOf(name), config, lane, logger },
+export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: NewMember): Member => ({
+  ...{ name, server: config.name, principal: principalOf(name), config, lane, logger, first },
   onBehalfOf: onBehalfOf ?? principalOf(name),
   subscriptions: createSubscriptions(),
   ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
-  ...{ facts: undefined, pid: undefined, probe: undefined },
+  ...{ facts: undefined, pid: undefined, probe: undefined, pool: first?.pool, sawAsking: undefined },
 });

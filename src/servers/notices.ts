@@ -10,7 +10,8 @@ export type Notice =
 export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
   | { readonly type: 'listChanged'; readonly kind: 'tools' | 'resources' | 'prompts' }
-  | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer };
+  | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
+  | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
 
 /** The notice, or why it is none. */
@@ -31,6 +32,11 @@ export function readNotice(method: string, params: Buffer): Notice | string {
     case 'notifications/resources/updated': {
       const { uri } = parsed(params);
       return typeof uri === 'string' ? { type: 'updated', uri, params } : 'an update of no resource';
+    }
+    case 'notifications/elicitation/complete': {
+      const { elicitationId } = parsed(params);
+      if (typeof elicitationId !== 'string') return 'the end of no elicitation';
+      return { type: 'elicited', elicitationId, params };
     }
     case 'notifications/cancelled': {
       const id = member(params, 'requestId');

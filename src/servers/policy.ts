@@ -20,7 +20,7 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
   if (facts && !mayAsk(facts, call.method)) return fail('unsupported', notOffered(server, call.method));
   const kind = call.method === 'tools/call' ? 'tools' : call.method === 'prompts/get' ? 'prompts' : undefined;
   if (!kind) return undefined;
-  const { isFresh, names } = catalog.get(member.name, kind);
+  const { isFresh, names } = catalog.get((member.first ?? member).name, kind);
   if (!isFresh || names.has(call.name)) return undefined;
   const guess = nearest(call.name, [...names].slice(0, 500));
   const hint = guess ? `did you mean ${guess}?` : `see troupe ${kind} ${server}`;

@@ -45,8 +45,8 @@ export type Asked = {
 export type Session = ReturnType<typeof createSession>;
 
 const EMPTY = Buffer.from('{}');
-/** What a host behind us may be able to answer; who cannot is answered for. */
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {} };
+/** What a host behind us may be able to answer; where none can, somebody else may. */
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } };
 /** A server with so many open questions asks nobody any more. */
 const MAX_ASKS = 1_000;
 const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
@@ -137,6 +137,7 @@ export function createSession(options: SessionOptions) {
     receive,
     ask,
     close,
+    notify: (method: string): void => send(notificationFrame(method), method),
     cancel(id: string, reason: string): void {
       const params = Buffer.from(JSON.stringify({ requestId: Number(id), reason }));
       send(notificationFrame('notifications/cancelled', params), 'notifications/cancelled');

@@ -17,6 +17,8 @@ import { createUpdates, type Updates } from './updates.ts';
 export type News = {
   log(member: Member, level: string, params: Buffer, audience: Audience): void;
   updated(member: Member, uri: string, params: Buffer): void;
+  /** What somebody agreed to do at an address is done. */
+  elicited(member: Member, elicitationId: string, params: Buffer): void;
 };
 
 const LOGS_PER_SECOND = 200;
@@ -39,7 +41,7 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
   /** The most that anybody wants; who wants less is spared the rest on its way to them. */
   function setLevel(member: Member, ask: Ask): void {
     if (!member.facts || !mayAsk(member.facts, 'logging/setLevel')) return;
-    const level = mostVerbose([member.config.settings.logLevel, ...levelsFor(member)]);
+    const level = mostVerbose([member.config.settings.logLevel, ...levelsFor(member.first ?? member)]);
     if (levels.get(ask) === level) return;
     levels.set(ask, level);
     void attempt(member, ask('logging/setLevel', { level }));
@@ -54,28 +56,30 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
         member,
         subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
       );
-    await lists.opened(member, ask);
+    if (!member.first) await lists.opened(member, ask);
   }
 
   /** Its level and the tools it may show are settings; one that sleeps learns of them when it wakes. */
   function retuned(member: Member): void {
-    const ask = asks.get(member);
-    if (!ask || member.state !== 'ready') return;
-    setLevel(member, ask);
-    lists.changed(member, 'tools');
+    relevel(member);
+    if (member.state === 'ready') lists.changed(member, 'tools');
   }
 
   function relevel(member: Member): void {
-    const ask = asks.get(member);
-    if (ask && member.state === 'ready') setLevel(member, ask);
+    for (const each of member.pool?.processes() ?? [member]) {
+      const ask = asks.get(each);
+      if (ask && each.state === 'ready') setLevel(each, ask);
+    }
   }
 
   function said(member: Member, notice: Said, origin: string | undefined): void {
     switch (notice.type) {
       case 'listChanged':
-        return lists.changed(member, notice.kind);
+        return member.first ? undefined : lists.changed(member, notice.kind);
+      case 'elicited':
+        return news.elicited(member, notice.elicitationId, notice.params);
       case 'updated':
-        return updatesOf(member).take(notice.uri, notice.params);
+        return member.first ? undefined : updatesOf(member).take(notice.uri, notice.params);
       case 'log':
         return logged(member, notice.level, notice.params, origin);
     }
@@ -95,7 +99,7 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
     const audience = audienceOf(member, origin);
     if (audience.to === 'caller') requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
-    news.log(member, level, params, audience);
+    news.log(member.first ?? member, level, params, audience);
   }
 
   return { opened: (member: Member, ask: Ask) => void opened(member, ask), retuned, relevel, said };

@@ -12,7 +12,7 @@ const PATIENCE_MS = 50_000;
 
 /** `address` takes a scenario as JSON and answers 200 once it was played, or 500 with what went wrong. */
 export async function startClientStage() {
-  const troupe = await startTroupe({});
+  const troupe = await startTroupe({}, { asks: { rules: [{ kind: 'elicitation', answer: 'defaults' }] } });
   const servers = {};
   let count = 0;
   let turn = Promise.resolve();

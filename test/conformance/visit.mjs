@@ -4,7 +4,6 @@
 import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
 /** Where a person would give up. */
 const MOST_LOGINS = 2;
@@ -38,11 +37,9 @@ export async function visit(troupe, name, scenario) {
   }
 }
 
-/** Returns why a call was refused, if one was. */
+/** A host that cannot be asked anything: troupe answers by rule. Returns why a call was refused, if one was. */
 async function use(endpoint, scenario) {
-  const capabilities = { elicitation: { form: { applyDefaults: true } } };
-  const client = new Client({ name: 'conformance-host', version: '1.0.0' }, { capabilities });
-  client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: {} }));
+  const client = new Client({ name: 'conformance-host', version: '1.0.0' });
   await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
   try {
     const { tools } = await client.listTools();

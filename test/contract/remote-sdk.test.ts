@@ -142,7 +142,7 @@ it.each(['SSE answers and sessions', 'SSE answers with event ids'] as const)(
       {
         onAsk: ({ answer }) => {
           answer({ ok: true, result: Buffer.from('{"action":"accept","content":{}}') });
-          return () => {};
+          return { withdraw: () => {}, complete: () => {} };
         },
       },
     );

@@ -20,7 +20,11 @@ beforeAll(async () => {
     fixture('records', {}, { VERSION, CAPABILITIES: PROMPTS_ONLY }),
   ]);
   const asks = [['asks', fixture('asks')]];
-  d = await daemon({ servers: Object.fromEntries([...old, ...recording, ...completing, ...asks]) });
+  const rules = [{ server: 'asks', answer: 'cancel' }];
+  d = await daemon({
+    servers: Object.fromEntries([...old, ...recording, ...completing, ...asks]),
+    troupe: { asks: { rules } },
+  });
 });
 afterAll(() => d[Symbol.asyncDispose]());
 
@@ -99,12 +103,12 @@ test('every one of them is pinged when it is silent', async () => {
   }, 10_000);
 });
 
-test('a server’s ping is answered, and its questions are when there is no host who could answer them', async () => {
+test('a server’s ping and roots/list are answered at once, and its questions by a rule where no host could', async () => {
   const { replies } = (await d.request('troupe.call.asks.ask')).data.structuredContent;
   const answers = Object.fromEntries(replies.map(({ method, line }: any) => [method, JSON.parse(line)]));
   expect(answers.ping).toMatchObject({ jsonrpc: '2.0', result: {} });
   expect(answers['elicitation/create'].result).toEqual({ action: 'cancel' });
-  const message = 'no host of asks can answer sampling/createMessage';
+  const message = 'User rejected sampling request';
   expect(answers['sampling/createMessage'].error).toEqual({ code: -1, message });
-  expect(answers['roots/list'].error).toEqual({ code: -32601, message: 'troupe does not answer roots/list' });
+  expect(answers['roots/list'].result).toEqual({ roots: [] });
 });

@@ -27,7 +27,7 @@ test('questions of calls that were cancelled do not keep a server from asking', 
   expect(lines).toMatchObject([
     { result: { action: 'decline' } },
     { error: { code: -1 } },
-    { error: { code: -32601 } },
+    { result: { roots: [] } },
     {},
   ]);
 }, 60_000);

@@ -1,7 +1,7 @@
 // A real daemon in a scope: its own process, state directory and nats-server, and a NATS client that is let in.
 // When the scope ends it is stopped, and whatever it left behind is an error of the test.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
 import { connect, headers, type Msg, type NatsConnection } from 'nats';
@@ -154,6 +154,13 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       return exitCode ?? -1;
     },
     log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
+    /** Which files of the state directory hold that text: the database and its journal, the logs, everything. */
+    async filesWith(text: string): Promise<string[]> {
+      const entries = await readdir(state, { recursive: true, withFileTypes: true });
+      const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
+      const holding = await Promise.all(files.map(async (file) => (await readFile(file)).includes(text)));
+      return files.filter((_, index) => holding[index]);
+    },
     async [Symbol.asyncDispose]() {
       await (await nc)?.close();
       await cli('down');

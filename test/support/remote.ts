@@ -8,10 +8,12 @@ import pino from 'pino';
 import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type RemoteServer, settingsSchema } from '../../src/config/schema.ts';
-import type { Audience } from '../../src/servers/attribution.ts';
+import { type Audience, requestBehind } from '../../src/servers/attribution.ts';
 import { type CastOptions, createCast } from '../../src/servers/cast.ts';
 import { createLists } from '../../src/servers/lists.ts';
+import type { Member } from '../../src/servers/member.ts';
 import { loadRemote } from '../../src/servers/remote/loader.ts';
+import type { Asked as Question } from '../../src/servers/session.ts';
 import { createUpkeep } from '../../src/servers/upkeep.ts';
 import { openStore } from '../../src/store/store.ts';
 import { eventually } from './eventually.ts';
@@ -31,6 +33,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
     news: {
       log: (_, level, params, audience) => heard.push({ level, data: JSON.parse(String(params)).data, audience }),
       updated: (_, uri) => updates.push(uri),
+      elicited: () => {},
     },
     levelsFor: () => [],
   });
@@ -44,6 +47,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
   const cast = createCast({
     ...{ catalog, store, env: {}, daemon: 'test', driver: 'table', record: () => {} },
     ...{ onOpen: upkeep.opened, onNotice: upkeep.said, onRetuned: upkeep.retuned, onState: () => {} },
+    ...{ onAsk: toItsCall, openAsk: () => () => {} },
     logger: pino({ level: 'debug' }, stream),
     onCrash: (why) => {
       throw new Error(why);
@@ -179,3 +183,8 @@ export const events = (response: ServerResponse) =>
 
 export const answer = (id: unknown, text: string) =>
   JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } });
+
+/** Straight to the call it belongs to: who else might answer is not what these tests are about. */
+function toItsCall({ lane }: Member, { method, params, origin, answer }: Question): void {
+  requestBehind(lane, origin)?.call.onAsk?.({ method, params, answer });
+}

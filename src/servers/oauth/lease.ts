@@ -3,7 +3,7 @@
 // which is the same for all its processes and does not jump.
 
 import { randomUUID } from 'node:crypto';
-import type { LeaseRow } from '../../store/statements.ts';
+import type { LeaseRow } from '../../store/rows.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Longer than the work can take, whose every request has a limit of its own; short enough to wait for after a crash. */

@@ -7,8 +7,8 @@ import type {
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/client';
+import type { CredentialRow } from '../../store/rows.ts';
 import { openSeal } from '../../store/seal.ts';
-import type { CredentialRow } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Whose credentials, and for what: a server that moves to another address takes none of them along. */

@@ -1,0 +1,82 @@
+// Of all answers to a question the first that the question allows stands: decided by the row, so that it holds between the
+// daemons on a state directory too. Whoever comes second hears who was first.
+
+import { TroupeError } from '../failures.ts';
+import type { AskOutcome, Stage } from './ask.ts';
+import type { Given, Live } from './live.ts';
+import { problemOf } from './replies.ts';
+import type { Loser, Rows } from './rows.ts';
+import type { Validator } from './validator.ts';
+
+export type AcceptanceOptions = {
+  readonly rows: Rows;
+  readonly validator: Validator;
+  readonly onTrouble: (error: unknown) => void;
+};
+export type Acceptance = ReturnType<typeof createAcceptance>;
+
+export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptions) {
+  /** Claimed here this moment: nothing to be read in the rows. */
+  const claiming = new Set<string>();
+
+  async function accept(live: Live, given: Given, stage: Stage | undefined): Promise<AskOutcome | 'open'> {
+    if (live.isOver || stage === undefined) throw tooLate(live.id);
+    const problem = await problemOf(live.question, stage, given.reply, { validator, server: live.view().server });
+    if (problem) throw new TroupeError('invalid', problem);
+    claiming.add(live.id);
+    try {
+      // A disk that refuses cannot be asked who was first; then it is whoever comes first here.
+      const loser = await rows.claim(live.id, given.reply, given.by).catch(onTrouble);
+      if (loser) throw tooLate(live.id, loser);
+      return settle(live, given, stage);
+    } finally {
+      claiming.delete(live.id);
+    }
+  }
+
+  /** The answer stands; a word on one stage says nothing on the next, and no answer says that an address was visited. */
+  function settle(live: Live, given: Given, stage: Stage | undefined): AskOutcome | 'open' {
+    const isMeant = given.isWhole ? live.stage !== 'done' && live.stage !== undefined : live.stage === stage;
+    if (!isMeant && live.stage !== undefined && !live.isOver) {
+      rows.reopen(live.view()); // it was claimed for nothing
+      throw movedOn(live.id);
+    }
+    if (!isMeant || !live.take(given)) throw tooLate(live.id);
+    if (live.outcome) return live.outcome;
+    if (live.stage === undefined) return 'accepted';
+    rows.reopen(live.view());
+    return 'open';
+  }
+
+  function tooLate(id: string, found: Loser | undefined = rows.find(id)): TroupeError {
+    const who = found?.answered_by;
+    const name = id.slice(0, 8);
+    if (who) return new TroupeError('answered', `question ${name} was already answered by ${who}`);
+    const how = found?.outcome ? ENDED[found.outcome] : undefined;
+    return new TroupeError('answered', `question ${name} is over: ${how ?? 'its call has ended'}`);
+  }
+
+  /** Answers that came through another daemon. */
+  function collect(lives: ReadonlyMap<string, Live>): void {
+    for (const { id, reply, by } of rows.answered()) {
+      const live = lives.get(id);
+      if (!live || claiming.has(id)) continue;
+      try {
+        settle(live, { reply, by, isWhole: false }, live.stage);
+      } catch (error) {
+        onTrouble(error); // it ended this very moment
+      }
+    }
+  }
+
+  return { accept, tooLate, collect };
+}
+
+export const movedOn = (id: string): TroupeError =>
+  new TroupeError('answered', `question ${id.slice(0, 8)} has moved on; look at it again`);
+
+const ENDED: Record<string, string> = {
+  expired: 'nobody answered in time',
+  withdrawn: 'its call has ended',
+  interrupted: 'troupe was restarted, and its call is lost',
+};

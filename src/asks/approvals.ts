@@ -1,0 +1,166 @@
+// Which calls wait until somebody lets them pass: those the configuration names, and without its word the tools that call
+// themselves destructive, unless their server is trusted. What was approved once stays so while its definition is the same.
+
+import { hash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Call } from '../calls/call.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/fetch.ts';
+import { glob } from '../catalog/naming.ts';
+import type { Approve, ServerSettings } from '../config/types.ts';
+import { sentence } from '../failures.ts';
+import { member } from '../protocol/json.ts';
+import type { Member, ServerState } from '../servers/member.ts';
+import { refusal } from '../servers/policy.ts';
+import type { Store } from '../store/store.ts';
+
+export type Need = 'no' | 'ask';
+/** `unlisted`: no rule says anything, and neither can its definition, because there is none yet. */
+type Verdict = { readonly when: Approve['when'] | 'unlisted'; readonly fingerprint: string };
+type Judged = {
+  readonly settings: ServerSettings;
+  readonly entries: readonly Entry[];
+  readonly rules: readonly { readonly fits: (tool: string) => boolean; readonly when: Approve['when'] }[];
+  readonly definitions: ReadonlyMap<string, readonly Buffer[]>;
+  readonly verdicts: Map<string, Verdict>;
+};
+
+export type ApprovalsOptions = {
+  readonly catalog: Catalog;
+  readonly store: Pick<Store, 'get' | 'commit'>;
+  readonly wake: (member: Member) => void;
+};
+
+/** A server that is there and has not said within this time what it offers is not waited for any longer. */
+const LIST_MS = 5_000;
+const LOOK_MS = 10;
+const MAX_REMEMBERED = 10_000;
+const REFUSING: ReadonlySet<ServerState> = new Set(['stopped', 'waiting', 'failed', 'needs login']);
+const NEVER: Verdict = { when: 'never', fingerprint: '' };
+
+export function createApprovals({ catalog, store, wake }: ApprovalsOptions) {
+  const judged = new WeakMap<Member, Judged>();
+  const waiting = new WeakMap<Member, Promise<void>>();
+  const given = new Map<string, string>(); // a second call must not outrun the disk
+
+  /** On the path of every call: a tool that needs nobody's word costs a look at its list and one into a table. */
+  function needed(member: Member, call: Call): Need | Promise<Need> {
+    if (call.method !== 'tools/call' || call.door === 'troupe') return 'no';
+    const { trust, approve } = member.config.settings;
+    if (trust && approve.length === 0) return 'no';
+    const verdict = verdictOf(member, call.name);
+    if (verdict.when === 'never') return 'no';
+    if (isSettled(member, verdict) || !mayBeListed(member)) return decide(member, call);
+    return untilListed(member).then(() => decide(member, call));
+  }
+
+  function verdictOf(member: Member, tool: string): Verdict {
+    const { settings } = member.config;
+    const own = catalog.get(member.name, 'tools');
+    const { entries } = own.hash === '' ? catalog.get(member.server, 'tools') : own;
+    let table = judged.get(member);
+    if (table?.settings !== settings || table.entries !== entries) {
+      table = tableOf(settings, entries);
+      judged.set(member, table);
+    }
+    return table.verdicts.get(tool) ?? judge(table, tool);
+  }
+
+  /** The list at hand may be of an earlier life; what was approved once, or is not in it, is looked up in the present one. */
+  function isSettled({ name, server }: Member, { when }: Verdict): boolean {
+    if (when === 'always') return true;
+    const own = catalog.get(name, 'tools');
+    return own.isFresh || (when === 'once' && own.hash === '' && catalog.get(server, 'tools').isFresh);
+  }
+
+  function untilListed(member: Member): Promise<void> {
+    const known = waiting.get(member) ?? listed(member).finally(() => waiting.delete(member));
+    waiting.set(member, known);
+    return known;
+  }
+
+  async function listed(member: Member): Promise<void> {
+    while (!catalog.get(member.name, 'tools').isFresh && mayBeListed(member)) {
+      if (member.state === 'asleep') wake(member);
+      await wait(LOOK_MS);
+    }
+  }
+
+  function decide(member: Member, call: Call): Need {
+    const { when, fingerprint } = verdictOf(member, call.name);
+    if (when === 'never' || when === 'unlisted') return 'no';
+    if (when === 'once' && isGiven(call, fingerprint)) return 'no';
+    // Nobody is asked about a call that would not be sent: its lane says why.
+    const isClosed = (member.pool?.processes() ?? [member]).every(({ lane }) => lane.gate.mode === 'refuse');
+    return isClosed || refusal(member, catalog, call) ? 'no' : 'ask';
+  }
+
+  function isGiven(call: Call, fingerprint: string): boolean {
+    const key = keyOf(call);
+    if (fingerprint === '' || given.get(key) === fingerprint) return fingerprint !== '';
+    if (kept(call) !== fingerprint) return false;
+    remember(key, fingerprint);
+    return true;
+  }
+
+  function kept({ principal, server, name }: Call): string | undefined {
+    try {
+      return store.get<{ fingerprint: string }>('approval', [principal, server, name])?.fingerprint;
+    } catch {
+      return undefined; // whoever cannot look it up asks again
+    }
+  }
+
+  function remember(key: string, fingerprint: string): void {
+    if (given.size >= MAX_REMEMBERED) given.clear();
+    given.set(key, fingerprint);
+  }
+
+  return {
+    needed,
+    /** What else an approval of this call is good for; empty when the next one is asked about again. */
+    onceOf: (member: Member, call: Call): string => verdictOf(member, call.name).fingerprint,
+    approved({ logger }: Member, call: Call, fingerprint: string): void {
+      remember(keyOf(call), fingerprint);
+      const row = [call.principal, call.server, call.name, fingerprint, Date.now()];
+      store.commit('addApproval', row).catch((error) => logger.warn(`an approval was not kept: ${sentence(error)}`));
+    },
+  };
+}
+
+const keyOf = ({ principal, server, name }: Call): string => `${principal}\n${server}\n${name}`;
+
+/** One that is on its way, or has just come. */
+function mayBeListed({ state, since }: Member): boolean {
+  return state === 'ready' ? Date.now() - since < LIST_MS : !REFUSING.has(state);
+}
+
+function tableOf(settings: ServerSettings, entries: readonly Entry[]): Judged {
+  const definitions = new Map<string, Buffer[]>();
+  for (const { name, bytes } of entries) {
+    const others = definitions.get(name);
+    if (others) others.push(bytes);
+    else definitions.set(name, [bytes]);
+  }
+  const rules = settings.approve.map(({ tools, when }) => ({ fits: glob(tools), when }));
+  return { settings, entries, rules, definitions, verdicts: new Map() };
+}
+
+/** Kept for what is listed only: a caller may make up any number of names. Of a name listed twice both definitions count. */
+function judge({ settings, rules, definitions, verdicts }: Judged, tool: string): Verdict {
+  const rule = rules.find(({ fits }) => fits(tool))?.when;
+  if (rule === undefined && settings.trust) return NEVER;
+  const found = definitions.get(tool);
+  if (!found) return { when: rule ?? 'unlisted', fingerprint: '' };
+  const when = rule ?? (found.some(isDestructive) ? 'always' : 'never');
+  const verdict = { when, fingerprint: when === 'once' ? hash('sha256', Buffer.concat(found), 'base64url') : '' };
+  verdicts.set(tool, verdict);
+  return verdict;
+}
+
+/** Only one that says so itself: a tool that says nothing would be destructive by the letter, and then nearly all were. */
+function isDestructive(definition: Buffer): boolean {
+  const annotations = member(definition, 'annotations');
+  const says = (hint: string) => (annotations && member(annotations, hint))?.toString('latin1') === 'true';
+  return says('destructiveHint') && !says('readOnlyHint');
+}

@@ -1,0 +1,40 @@
+// What is asked before a call may run, and what its caller is told when it may not.
+
+import type { Call } from '../calls/call.ts';
+import type { Failure } from '../failures.ts';
+import { spansOf } from '../protocol/json.ts';
+import { withoutControls } from '../telemetry/printable.ts';
+import type { AskOutcome, Question } from './ask.ts';
+
+const NAME_CHARACTERS = 128;
+const NOTHING = Buffer.from('{}');
+
+/** The question, or why nobody can be asked: what is shown must be what the server would act on. */
+export function approvalOf({ name, server, params }: Call): Question | Failure {
+  const [span, another] = spansOf(params, 'arguments');
+  if (another)
+    return {
+      ...{ code: 'invalid', delivery: 'not sent', server },
+      message: `the call of ${shown(name)} of ${server} has its arguments twice; send them once`,
+    };
+  const args = span ? params.subarray(span.from, span.to) : NOTHING;
+  return { kind: 'approval', message: `${shown(name)} of ${server} wants to run`, arguments: args };
+}
+
+/** `by` is who ended the question, or why it could not be asked. */
+export function notApproved(call: Call, outcome: AskOutcome, by: string, waitedMs: number): Failure {
+  const { name, server } = call;
+  const tool = `tool ${shown(name)} of ${server}`;
+  const fail = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message, server });
+  if (outcome === 'denied')
+    return fail('unauthorized', `${tool} was not approved (declined by ${by || 'the answerer'}); it was not called`);
+  if (outcome === 'expired' && by) return fail('busy', `${tool} was not called: ${by}`);
+  if (outcome === 'expired')
+    return fail(
+      'timeout',
+      `nobody approved ${tool} within ${Math.round(waitedMs / 1000)} s; it was not called, see troupe inbox`,
+    );
+  return fail('unavailable', `${tool} was not called: the question whether it may run was withdrawn; try again`);
+}
+
+const shown = (name: string): string => withoutControls(name).slice(0, NAME_CHARACTERS);

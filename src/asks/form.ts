@@ -1,0 +1,132 @@
+// Reads what a server asks in form mode: the flat subset of JSON Schema that MCP allows, as plain data, or why it is refused.
+// A form is what a person fills in and what an answer is checked against; the schema itself goes on to hosts as it came.
+
+import { readField } from './form-field.ts';
+import { extraKeyword, isObject, MAX_NAME, quoted } from './form-words.ts';
+
+export type Form = {
+  readonly fields: readonly Field[];
+  /** Nothing but these fields may be said. */
+  readonly isClosed?: true;
+};
+
+export type Field = TextField | NumberField | BooleanField | ChoiceField | ChoicesField;
+
+type Common = {
+  readonly name: string;
+  /** The name, where the server gave no title. */
+  readonly title: string;
+  /** Empty where the server gave none. */
+  readonly description: string;
+  readonly isRequired: boolean;
+  /** `null` is an answer too, as servers in Python write it. */
+  readonly isNullable?: true;
+};
+
+export type TextField = Common & {
+  readonly type: 'string';
+  readonly default?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  /** email, uri, date or date-time; of others some are known to the validator, and the rest mean nothing. */
+  readonly format?: string;
+};
+
+export type NumberField = Common & {
+  readonly type: 'number' | 'integer';
+  readonly default?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+};
+
+export type BooleanField = Common & { readonly type: 'boolean'; readonly default?: boolean };
+
+export type Choice = { readonly value: string; readonly title: string };
+
+/** One of them. */
+export type ChoiceField = Common & {
+  readonly type: 'choice';
+  readonly choices: readonly Choice[];
+  readonly default?: string;
+};
+
+/** Any of them. */
+export type ChoicesField = Common & {
+  readonly type: 'choices';
+  readonly choices: readonly Choice[];
+  readonly default?: readonly string[];
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: true;
+};
+
+const MAX_BYTES = 65_536;
+const MAX_FIELDS = 100;
+
+/** Takes the bytes of a schema or what they say. A string is the sentence why it is refused. */
+export function readForm(schema: unknown): Form | string {
+  const found = Buffer.isBuffer(schema) ? parsed(schema) : schema;
+  if (!isObject(found)) return 'the schema of a form must be a JSON object';
+  if (sizeOf(schema) > MAX_BYTES) return `the schema of a form must not be larger than ${MAX_BYTES / 1024} KB`;
+  if (found.type !== 'object') return 'the schema of a form must have "type": "object"';
+  const { properties = {}, required = [], additionalProperties = true } = found;
+  if (!isObject(properties)) return 'the properties of a form must be an object';
+  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string'))
+    return 'what a form has as required must be a list of names';
+  const extra = extraKeyword(found, ROOT);
+  if (extra) return `a form cannot have ${extra}: it must be a flat object of simple properties`;
+  if (typeof additionalProperties !== 'boolean' && !isEmpty(additionalProperties))
+    return 'a form cannot say what else may be answered: additionalProperties must be true or false';
+  const fields = readFields(properties, new Set(required));
+  if (typeof fields === 'string') return fields;
+  return additionalProperties === false ? { fields, isClosed: true } : { fields };
+}
+
+/** The keywords that a form may have; all others that say something of an answer make it more than a flat form. */
+const ROOT = new Set(['type', 'properties', 'required', 'additionalProperties']);
+
+function readFields(properties: Record<string, unknown>, required: ReadonlySet<string>): Field[] | string {
+  const names = Object.keys(properties);
+  if (names.length > MAX_FIELDS) return `a form must not have more than ${MAX_FIELDS} properties`;
+  const fields: Field[] = [];
+  for (const name of names) {
+    if (!isName(name)) return `${quoted(name)} cannot be the name of a property in a form`;
+    const field = readField(name, properties[name], required.has(name));
+    if (typeof field === 'string') return `${name}: ${field}`;
+    fields.push(field);
+  }
+  const missing = [...required].find((name) => !Object.hasOwn(properties, name));
+  return missing === undefined ? fields : `the form requires ${quoted(missing)}, which is none of its properties`;
+}
+
+/** It is put before what is wrong with its answer, on one line. */
+const isName = (name: string): boolean => /^\P{Cc}+$/u.test(name) && name.length <= MAX_NAME && name !== '__proto__';
+
+/** The content that takes every default there is; undefined when a required field has none. */
+export function defaultsOf(form: Form): Record<string, unknown> | undefined {
+  if (form.fields.some((field) => field.isRequired && field.default === undefined)) return undefined;
+  const given = form.fields.filter((field) => field.default !== undefined);
+  return Object.fromEntries(given.map((field) => [field.name, field.default]));
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return bytes.length > MAX_BYTES ? {} : JSON.parse(bytes.toString());
+  } catch {
+    return undefined; // said as a schema that is no object
+  }
+}
+
+function sizeOf(schema: unknown): number {
+  try {
+    return Buffer.isBuffer(schema) ? schema.length : Buffer.byteLength(JSON.stringify(schema));
+  } catch {
+    return Number.POSITIVE_INFINITY; // deeper than a stack is
+  }
+}
+
+const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;

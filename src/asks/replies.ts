@@ -1,0 +1,68 @@
+// From what an answerer says to what the server hears. Whether an answer fits its question is judged here, the same way for
+// hosts, services, rules and people; one that does not is the answerer's to mend, and the server never sees it.
+
+import type { Answer } from '../calls/call.ts';
+import { member } from '../protocol/json.ts';
+import { isJsonObject } from '../protocol/value.ts';
+import type { AskOutcome, Question, Reply, Stage } from './ask.ts';
+import { checkResult, readSampling } from './messages.ts';
+import type { Validator } from './validator.ts';
+
+/** Whose schema it is: one server's slow ones hold up nobody else. */
+export type Judge = { readonly validator: Validator; readonly server: string };
+
+const NOTHING = Buffer.from('{}');
+
+/** What is wrong with a reply, naming the field; nothing when it may stand. */
+export async function problemOf(
+  question: Question,
+  stage: Stage,
+  reply: Reply,
+  { validator, server }: Judge,
+): Promise<string | undefined> {
+  if (reply.action !== 'accept') return undefined;
+  const { content } = reply;
+  if (content && !isJsonObject(content)) return 'the content must be a JSON object';
+  if (question.kind === 'elicitation' && question.mode === 'form')
+    return validator.check(question.schema, content ?? NOTHING, server);
+  if (question.kind !== 'sampling') return undefined;
+  if (!content) return stage === 'answer' ? 'the content must be the message that answers' : undefined;
+  if (stage === 'request' && isRequest(content)) {
+    const read = readSampling(content);
+    return typeof read === 'string' ? read : undefined;
+  }
+  return checkResult(question.request, content);
+}
+
+/** Edited params have messages; a result has none. */
+export const isRequest = (content: Buffer): boolean => member(content, 'messages') !== undefined;
+
+/** What a server is told when its question has ended. */
+export function answerOf(question: Question, outcome: AskOutcome, content: Buffer | undefined): Answer {
+  if (question.kind === 'sampling')
+    return outcome === 'answered' && content ? { ok: true, result: content } : rejected(WHY[outcome] ?? WHY.rejected);
+  if (question.kind === 'elicitation' && question.mode === 'form' && outcome === 'accepted')
+    return result(`{"action":"accept","content":${content ?? NOTHING}}`);
+  return result(JSON.stringify({ action: ACTIONS[outcome] ?? 'cancel' }));
+}
+
+/** Nobody can be asked at all. */
+export const nobody = (question: Question): Answer =>
+  question.kind === 'sampling' ? rejected(WHY.nobody) : result('{"action":"cancel"}');
+
+export const refused = (code: number, message: string): Answer => ({
+  ok: false,
+  error: Buffer.from(JSON.stringify({ code, message })),
+});
+
+const rejected = (message: string): Answer => refused(-1, message);
+const result = (text: string): Answer => ({ ok: true, result: Buffer.from(text) });
+
+const ACTIONS: Partial<Record<AskOutcome, string>> = { accepted: 'accept', completed: 'accept', declined: 'decline' };
+
+const WHY = {
+  rejected: 'User rejected sampling request',
+  expired: 'nobody answered the sampling request in time',
+  withdrawn: 'the call it was asked for is over',
+  nobody: 'nobody can be asked on whose behalf this was requested',
+} as Partial<Record<AskOutcome, string>> & { readonly rejected: string; readonly nobody: string };

@@ -1,0 +1,92 @@
+// Asks on the disk: so that every daemon on this state directory shows and answers them, and so that of two answers one
+// stands. What is asked and said is sealed, and erased when the ask ends.
+
+import { randomUUID } from 'node:crypto';
+import type { AskRow } from '../store/rows.ts';
+import type { Seal } from '../store/seal.ts';
+import type { Store } from '../store/store.ts';
+import type { AskOutcome, AskView, Reply } from './ask.ts';
+
+export type RowsOptions = {
+  readonly store: Store;
+  readonly seal: Seal;
+  /** This daemon's name among those on the state directory, and whether another of them runs. */
+  readonly daemon: string;
+  readonly isAlive: (daemon: string) => boolean;
+  readonly onTrouble: (error: unknown) => void;
+};
+export type Rows = ReturnType<typeof createRows>;
+/** Somebody was quicker, or it is over. */
+export type Loser = Pick<AskRow, 'status' | 'answered_by' | 'outcome'>;
+
+/** A picture in a request must not be copied with every step of its ask. */
+const MAX_BODY = 1_048_576;
+const MAX_LISTED = 1_000;
+
+export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOptions) {
+  const nameOf = (id: string): string => `ask ${id}`;
+
+  function sealed(view: AskView): Buffer {
+    const text = JSON.stringify(view);
+    const { request: _, result: __, arguments: ___, ...short } = view;
+    return seal.seal(text.length <= MAX_BODY ? text : JSON.stringify(short), nameOf(view.id));
+  }
+
+  function viewOf({ id, body }: AskRow): AskView | undefined {
+    const text = body && seal.open(body, nameOf(id));
+    return text ? JSON.parse(text) : undefined;
+  }
+
+  const find = (id: string): AskRow | undefined => store.get<AskRow>('ask', [id]);
+
+  return {
+    find,
+    viewOf,
+    /** Resolves when it is on the disk. */
+    add: (view: AskView): Promise<void> =>
+      store.commit('addAsk', [
+        ...[view.id, view.kind, view.server, view.tool, view.principal, daemon, sealed(view)],
+        ...[view.openedAt, view.expiresAt],
+      ]),
+    update: (view: AskView): void => store.write('setAskBody', [sealed(view), view.id]),
+    /** Resolves with nothing when this answer stands. */
+    async claim(id: string, reply: Reply, by: string): Promise<Loser | undefined> {
+      const token = randomUUID();
+      const content = reply.action === 'accept' ? reply.content?.toString() : undefined;
+      const answer = seal.seal(JSON.stringify({ action: reply.action, content }), nameOf(id));
+      await store.commit('answerAsk', [answer, by, token, id]);
+      const row = find(id);
+      return row?.token === token && row.status === 'answered'
+        ? undefined
+        : (row ?? { status: 'ended', answered_by: null, outcome: null });
+    },
+    reopen: (view: AskView): void => store.write('reopenAsk', [sealed(view), view.id]),
+    end: (id: string, outcome: AskOutcome, by: string): void =>
+      store.write('endAsk', [outcome, by || null, Date.now(), id]),
+    /** Whether its daemon is there to take an answer. */
+    isServed: (row: AskRow): boolean => row.daemon === daemon || isAlive(row.daemon),
+    /** What other daemons, where they run, have open. */
+    ofOthers: (): AskView[] =>
+      store
+        .all<AskRow>('openAsks', [MAX_LISTED])
+        .filter((row) => row.daemon !== daemon && isAlive(row.daemon))
+        .flatMap((row) => viewOf(row) ?? []),
+    /** What was answered through another daemon, and is ours to pass on. */
+    answered: (): { id: string; reply: Reply; by: string }[] =>
+      store.all<AskRow>('answeredAsks', [daemon]).flatMap(({ id, answer, answered_by }) => {
+        const text = answer && seal.open(answer, nameOf(id));
+        if (!text) return [];
+        const { action, content } = JSON.parse(text);
+        const reply = { action, ...(content !== undefined && { content: Buffer.from(content) }) };
+        return [{ id, reply, by: answered_by ?? '' }];
+      }),
+    /** Those of daemons that run no more have ended, for their calls have: ours of an earlier life, too. */
+    async interrupt(): Promise<AskRow[]> {
+      const daemons = store.all<{ daemon: string }>('askDaemons').map((row) => row.daemon);
+      const gone = daemons.filter((each) => each === daemon || !isAlive(each));
+      const left = store.all<AskRow>('openAsks', [MAX_LISTED]).filter((row) => gone.includes(row.daemon));
+      await Promise.all(gone.map((each) => store.commit('interruptAsks', [Date.now(), each]))).catch(onTrouble);
+      return left;
+    },
+  };
+}

@@ -1,0 +1,134 @@
+// Asks of one server in this process: a real lane, session, store and validator; a caller that keeps what it is asked; no
+// bus, so that the rung there passes. Gone with the scope.
+
+import pino from 'pino';
+import { createAsks } from '../../src/asks/asks.ts';
+import { createAnswerers } from '../../src/asks/bus.ts';
+import type { Ending, Live } from '../../src/asks/live.ts';
+import type { Models } from '../../src/asks/models.ts';
+import { createRows } from '../../src/asks/rows.ts';
+import { createValidator } from '../../src/asks/validator.ts';
+import { subjects } from '../../src/bus/subjects.ts';
+import type { Ask, Call, Outcome } from '../../src/calls/call.ts';
+import { createLane } from '../../src/calls/lane.ts';
+import type { InFlight } from '../../src/calls/request.ts';
+import { settingsSchema, troupeSchema } from '../../src/config/schema.ts';
+import { createAttribution } from '../../src/servers/attribution.ts';
+import type { Member } from '../../src/servers/member.ts';
+import { createSession } from '../../src/servers/session.ts';
+import { openSeal } from '../../src/store/seal.ts';
+import { openStore } from '../../src/store/store.ts';
+import { eventually } from './eventually.ts';
+import { scratch } from './scratch.ts';
+
+export type StageOptions = {
+  /** Of the host; it cannot be asked when false. */
+  readonly canAnswer?: boolean;
+  readonly asks?: object;
+  readonly settings?: object;
+  readonly models?: Models;
+};
+const NO_MODELS: Models = {
+  offer: () => () => {},
+  hasModel: () => false,
+  generate: () => Promise.reject(new Error('no model')),
+};
+
+export async function askStage({ canAnswer = true, asks: given = {}, settings = {}, models }: StageOptions = {}) {
+  const dir = await scratch();
+  const store = await openStore(dir.path);
+  const replies: any[] = [];
+  const asked: Ask[] = [];
+  const withdrawn: string[] = [];
+  const completed: string[] = [];
+  const outcomes: Outcome[] = [];
+  const closed: { live: Live; ending: Ending }[] = [];
+  const trouble: string[] = [];
+  const config = { asks: troupeSchema.parse({ asks: given }).asks };
+  const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
+  const logger = pino({ level: 'warn' }, { write: (line: string) => void trouble.push(JSON.parse(line).msg) });
+  const lane = createLane({
+    ...{ server: 'alpha', settings: server, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+    onSettled: ({ call }, outcome) => call.settle(outcome),
+    onCrash: (error) => trouble.push(String(error)),
+  });
+  const member = { name: 'alpha', server: 'alpha', onBehalfOf: '_', lane, config: { settings: server } } as Member;
+  const rows = createRows({
+    ...{ store, seal: openSeal(dir.path), daemon: 'here', isAlive: () => false },
+    onTrouble: (error) => trouble.push(String(error)),
+  });
+  const asks = createAsks({
+    ...{ config: () => config, rows, validator: createValidator(), attribution: createAttribution(), logger },
+    answerers: createAnswerers({ subjects: subjects('troupe'), settings: () => config.asks, onTrouble: () => {} }),
+    ...{ models: models ?? NO_MODELS, rootsFor: () => Buffer.from('{"roots":[]}'), nudge: () => {} },
+    onOpened: () => {},
+    onClosed: (live, ending) => closed.push({ live, ending }),
+  });
+  const nothing = () => {};
+  const session = createSession({
+    ...{ lane, server: 'alpha', send: nothing, openMs: 1_000, reply: (frame) => replies.push(JSON.parse(`${frame}`)) },
+    ...{ onNegotiated: nothing, onReady: nothing, onRefused: nothing, onStray: nothing, onLate: nothing, via: 'here' },
+    onNotice: (notice) => {
+      if (notice.type === 'elicited') asks.completed(member, notice.elicitationId, notice.params);
+    },
+    onAsk: (question) => asks.take(member, question),
+  });
+  lane.attach({ write: nothing, cancel: session.cancel, hasRoom: () => true });
+  lane.setGate({ mode: 'open', state: 'ready', why: '' });
+
+  const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));
+  return {
+    ...{
+      store,
+      asks,
+      rows,
+      lane,
+      member,
+      session,
+      replies,
+      asked,
+      withdrawn,
+      completed,
+      outcomes,
+      closed,
+      trouble,
+      say,
+    },
+    /** A call of that caller in flight. */
+    call(requestId = 'r', more: Partial<Call> = {}): InFlight {
+      return lane.submit({
+        ...{ requestId, server: 'alpha', method: 'tools/call', name: 'file', params: Buffer.from('{}') },
+        ...{ principal: '_', door: 'http', holder: 'session', settle: (outcome) => outcomes.push(outcome) },
+        onAsk(ask) {
+          if (!canAnswer) return undefined;
+          asked.push(ask);
+          return {
+            withdraw: () => withdrawn.push(ask.method),
+            complete: (params) => completed.push(String(params)),
+          };
+        },
+        ...more,
+      }) as InFlight;
+    },
+    ask: (id: string, params: object = FORM, method = 'elicitation/create') => say({ id, method, params }),
+    /** The only question in the inbox, once it is there. */
+    theAsk: () =>
+      eventually(() => {
+        const [view, another] = asks.inbox.list();
+        if (!view || another || !store.get('ask', [view.id])) throw new Error('not one question is open');
+        return view;
+      }),
+    async [Symbol.asyncDispose]() {
+      asks.close();
+      await store.close();
+      await dir[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export const FORM = {
+  message: 'How old are you?',
+  requestedSchema: { type: 'object', properties: { age: { type: 'integer', minimum: 18 } }, required: ['age'] },
+};
+export const URL = { mode: 'url', message: 'Log in', url: 'https://example.com/x', elicitationId: 'e1' };
+export const SAMPLING = { messages: [{ role: 'user', content: { type: 'text', text: 'hi' } }], maxTokens: 10 };
