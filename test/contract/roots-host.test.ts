@@ -41,6 +41,7 @@ describe('a host with a connection', () => {
     using s = stage();
     s.state.isConnected = false;
     s.roots.due();
+    s.roots.requested(s.line);
     expect(s.heard).toEqual([]);
     s.state.isConnected = true;
     s.roots.attached();
