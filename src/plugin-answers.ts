@@ -1,9 +1,8 @@
-// What an API answered that is not what we wanted, as a sentence: what it did, and what to do about it. Its own words are
-// quoted, short and without anything secret; of long quotations in them, which may be the request's text, only the marks stay.
+// What an API answered that is not what we wanted, as a sentence: what it did, and what to do about it. Of its own words
+// only the short names that it has for its errors are repeated: free text may be the request's, and sentences are logged.
 
 import { type FailureCode, TroupeError } from './failures.ts';
 import type { Post } from './plugin-post.ts';
-import { withoutControls } from './telemetry/printable.ts';
 
 export function readJson(bytes: Buffer, host: string): unknown {
   try {
@@ -32,52 +31,46 @@ export function refusalOf({
   const error = (code: FailureCode, why: string) => new TroupeError(code, `${host} ${why}`);
   if (type === 'opaqueredirect' || (status >= 300 && status < 400))
     return error('rejected', `redirects elsewhere (${status}), where the key must not go; correct baseUrl`);
-  // Vendors quote parts of a wrong key.
   if (status === 401 || status === 403)
     return error('unauthorized', `refuses us (${status}); check apiKey, and what it may be used for`);
-  const said = wordsOf(bytes, request);
+  const said = [status, ...namesOf(bytes, request)].join(', ');
   if (status === 429 || status === 503 || status === 529)
-    return error(
-      'busy',
-      `is busy or its limit is reached (${status}${later(headers, retries)})${said}; try again later`,
-    );
-  if (status === 404) return error('rejected', `knows no such model or address (404)${said}; check models and baseUrl`);
-  if (status >= 500) return error('rejected', `failed (${status})${said}; try again later`);
-  return error('rejected', `refused the request (${status})${said}`);
+    return error('busy', `is busy or its limit is reached (${said}${later(headers, retries)}); try again later`);
+  if (status === 404) return error('rejected', `knows no such model or address (${said}); check models and baseUrl`);
+  if (status === 413) return error('rejected', `takes no request as large as this (${said}); ask with less`);
+  if (status >= 500) return error('rejected', `failed (${said}); try again later`);
+  return error('rejected', `refused the request (${said}); check what the model takes, and maxTokens`);
 }
 
 function later(headers: Headers, retries: number): string {
   const wanted = headers.get('retry-after') ?? '';
-  const isShort = /^[\w ,:.+-]{1,40}$/.test(wanted);
-  return `${retries > 0 ? `, also after ${retries} retries` : ''}${isShort ? `, Retry-After: ${wanted}` : ''}`;
+  const isTime = SECONDS.test(wanted) || DATE.test(wanted);
+  return `${retries > 0 ? `, also after ${retries} retries` : ''}${isTime ? `, Retry-After: ${wanted}` : ''}`;
 }
 
-const MOST_CHARACTERS = 300;
-const LONG_QUOTATION = /(["'`])[^"'`]{24,}\1/g;
+const SECONDS = /^\d{1,9}(\.\d{1,9})?$/;
+const DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
+const NAME = /^[a-z0-9_.-]{1,64}$/;
 
-/** `{error: {message}}` is how all of them say it, or `{error}`, or `{message}`. */
-function wordsOf(bytes: Buffer, request: Post): string {
-  const message = messageOf(bytes);
-  if (!message) return '';
-  const short = withoutSecrets(message, request).replace(LONG_QUOTATION, '$1…$1').replace(/\s+/g, ' ').trim();
-  return `: ${withoutControls(short).slice(0, MOST_CHARACTERS)}`;
+/** `{error: {type, code}}` is how all of them say it, or the same without `error` around it. */
+function namesOf(bytes: Buffer, request: Post): string[] {
+  const { type, code } = errorIn(bytes);
+  const names = [type, code].filter((each) => typeof each === 'string');
+  return [...new Set(names)].filter((each) => NAME.test(each) && !isEcho(each, request));
 }
 
-function messageOf(bytes: Buffer): string | undefined {
+function errorIn(bytes: Buffer): { readonly type?: unknown; readonly code?: unknown } {
   try {
-    const { error, message } = JSON.parse(bytes.toString());
-    return [error?.message, error, message].find((each) => typeof each === 'string');
+    const answer = JSON.parse(bytes.toString());
+    return Object(answer?.error ?? answer);
   } catch {
-    return undefined; // a page of some proxy: its status says enough
+    return {}; // a page of some proxy: its status says enough
   }
 }
 
-/** Somebody's debug mode may echo what it was sent. */
-function withoutSecrets(text: string, { url, headers }: Post): string {
-  const sent = [
-    ...Object.values(headers).flatMap((value) => [value, ...value.split(' ')]),
-    ...new URL(url).searchParams.values(),
-  ];
-  const secrets = sent.filter(({ length }) => length >= 4).sort((a, b) => b.length - a.length);
-  return secrets.reduce((masked, secret) => masked.replaceAll(secret, '[masked]'), text);
+/** Somebody's debug mode may repeat what it was sent, and a key or a word of a prompt may look like a name. */
+function isEcho(name: string, { url, headers, body }: Post): boolean {
+  const sent = JSON.stringify([url, headers, body]).toLowerCase();
+  const words = Object.values(headers).flatMap((value) => value.toLowerCase().split(' '));
+  return sent.includes(name) || words.some((word) => word.length >= 4 && name.includes(word));
 }

@@ -1,5 +1,6 @@
 // Which calls wait until somebody lets them pass: those the configuration names, and without its word the tools that call
-// themselves destructive, unless their server is trusted. What was approved once stays so while its definition is the same.
+// themselves destructive or have not said what they are, unless their server is trusted. What was approved once stays so
+// while its definition is the same.
 
 import { hash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -15,7 +16,7 @@ import { refusal } from '../servers/policy.ts';
 import type { Store } from '../store/store.ts';
 
 export type Need = 'no' | 'ask';
-/** `unlisted`: no rule says anything, and neither can its definition, because there is none yet. */
+/** `unlisted`: no rule says anything, and neither can its definition, because none is known. Then somebody must. */
 type Verdict = { readonly when: Approve['when'] | 'unlisted'; readonly fingerprint: string };
 type Judged = {
   readonly settings: ServerSettings;
@@ -31,7 +32,7 @@ export type ApprovalsOptions = {
   readonly wake: (member: Member) => void;
 };
 
-/** A server that is there and has not said within this time what it offers is not waited for any longer. */
+/** Of a server that is there and has not said within this time what it offers somebody is asked instead. */
 const LIST_MS = 5_000;
 const LOOK_MS = 10;
 const MAX_REMEMBERED = 10_000;
@@ -88,7 +89,7 @@ export function createApprovals({ catalog, store, wake }: ApprovalsOptions) {
 
   function decide(member: Member, call: Call): Need {
     const { when, fingerprint } = verdictOf(member, call.name);
-    if (when === 'never' || when === 'unlisted') return 'no';
+    if (when === 'never') return 'no';
     if (when === 'once' && isGiven(call, fingerprint)) return 'no';
     // Nobody is asked about a call that would not be sent: its lane says why.
     const isClosed = (member.pool?.processes() ?? [member]).every(({ lane }) => lane.gate.mode === 'refuse');

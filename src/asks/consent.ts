@@ -3,6 +3,7 @@
 import type { Call } from '../calls/call.ts';
 import type { Failure } from '../failures.ts';
 import { spansOf } from '../protocol/json.ts';
+import { namesEachOnce } from '../protocol/twins.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import type { AskOutcome, Question } from './ask.ts';
 
@@ -12,12 +13,14 @@ const NOTHING = Buffer.from('{}');
 /** The question, or why nobody can be asked: what is shown must be what the server would act on. */
 export function approvalOf({ name, server, params }: Call): Question | Failure {
   const [span, another] = spansOf(params, 'arguments');
-  if (another)
-    return {
-      ...{ code: 'invalid', delivery: 'not sent', server },
-      message: `the call of ${shown(name)} of ${server} has its arguments twice; send them once`,
-    };
+  const invalid = (why: string): Failure => ({
+    ...{ code: 'invalid', delivery: 'not sent', server },
+    message: `the call of ${shown(name)} of ${server} ${why}`,
+  });
+  if (another) return invalid('has its arguments twice; send them once');
   const args = span ? params.subarray(span.from, span.to) : NOTHING;
+  if (!namesEachOnce(args))
+    return invalid('has a name twice in its arguments, or very many; send each once, and fewer');
   return { kind: 'approval', message: `${shown(name)} of ${server} wants to run`, arguments: args };
 }
 

@@ -5,14 +5,13 @@ import type { Call, Outcome } from '../calls/call.ts';
 import { elements, member } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import type { AskOutcome, Question } from './ask.ts';
-import { isRefusal, readUrl } from './reading.ts';
+import { isRefusal, MESSAGE_CHARACTERS, readUrl } from './reading.ts';
 
 type UrlQuestion = Extract<Question, { mode: 'url' }>;
 
 const REQUIRED = '-32042';
 const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_ELICITATIONS = 10;
-const MESSAGE_CHARACTERS = 4_096;
 
 /** What must be visited, each once; undefined when the outcome is for the caller as it is. */
 export function requiredOf({ method, door, handlesUrls }: Call, outcome: Outcome): UrlQuestion[] | undefined {

@@ -18,11 +18,29 @@ type EraFacts = {
   readonly completionsDeclared: boolean;
   /** Progress notifications may carry a `message`. */
   readonly progressMessage: boolean;
+  /** A server may have a person asked. */
+  readonly elicitation: boolean;
+  /** It may have an address visited, and refuse a call until that is done (-32042). */
+  readonly urls: boolean;
+  /** A model may be given tools, and a message to it may have several parts. */
+  readonly samplingTools: boolean;
 };
 
 export const ERA_FACTS = {
-  '2024-11-05': { batches: false, completionsDeclared: false, progressMessage: false },
-  '2025-03-26': { batches: true, completionsDeclared: true, progressMessage: true },
-  '2025-06-18': { batches: false, completionsDeclared: true, progressMessage: true },
-  '2025-11-25': { batches: false, completionsDeclared: true, progressMessage: true },
+  '2024-11-05': {
+    ...{ batches: false, completionsDeclared: false, progressMessage: false },
+    ...{ elicitation: false, urls: false, samplingTools: false },
+  },
+  '2025-03-26': {
+    ...{ batches: true, completionsDeclared: true, progressMessage: true },
+    ...{ elicitation: false, urls: false, samplingTools: false },
+  },
+  '2025-06-18': {
+    ...{ batches: false, completionsDeclared: true, progressMessage: true },
+    ...{ elicitation: true, urls: false, samplingTools: false },
+  },
+  '2025-11-25': {
+    ...{ batches: false, completionsDeclared: true, progressMessage: true },
+    ...{ elicitation: true, urls: true, samplingTools: true },
+  },
 } as const satisfies Record<Era, EraFacts>;

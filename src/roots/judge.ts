@@ -1,6 +1,7 @@
 // Which roots are given to servers, and under which name; what is wrong with the others is said once in the log, and shown
 // by `troupe roots`.
 
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
 import { allowance } from '../telemetry/allowance.ts';
@@ -20,8 +21,10 @@ export function createJudge({ allowed, logger }: JudgeOptions): (from: RootSourc
 
   function realUri(from: RootSource, uri: string): { readonly uri: string } | { readonly problem: string } {
     const named = pathOf(uri);
-    const place = 'problem' in named ? named : look(named.path);
-    if ('problem' in named || 'problem' in place) return place as { problem: string };
+    if ('problem' in named) return named;
+    if (from === 'host' && !mayBeLookedAt(named.path)) return { problem: OUTSIDE };
+    const place = look(named.path);
+    if ('problem' in place) return place;
     if (from === 'host' && !isAllowed(place.path)) return { problem: OUTSIDE };
     if (from !== 'host' && !place.isDirectory) return { problem: 'is no directory; name the one it lies in' };
     // The owner agreed to that very directory, not to whatever a link may put in its place.
@@ -29,6 +32,10 @@ export function createJudge({ allowed, logger }: JudgeOptions): (from: RootSourc
       return { problem: `has become a link to ${place.path}; remove it and add it again` };
     return { uri: pathToFileURL(place.path).href };
   }
+
+  /** By its spelling alone: even to ask what is there could wake, or wait for, a mount that is none of a host's business. */
+  const mayBeLookedAt = (path: string): boolean =>
+    allowed().some((each) => isWithin(resolve(path), resolve(each))) || isAllowed(resolve(path));
 
   const isAllowed = (path: string): boolean =>
     allowed().some((each) => {

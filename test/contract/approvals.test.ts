@@ -114,6 +114,12 @@ it('shows nobody one set of arguments where the server could see another', async
   room.list(DELETE);
   room.call('delete', { params: Buffer.from('{"name":"delete","arguments":{"path":"a"},"arguments":{"path":"/"}}') });
   expect(room.fate('delete')).toMatch(/^invalid, not sent: .* has its arguments twice/);
+  const twice = (requestId: string, args: string) =>
+    room.call('delete', { requestId, params: Buffer.from(`{"name":"delete","arguments":${args}}`) });
+  twice('flat', '{"path":"/etc","path":"/tmp/x"}');
+  twice('deep', '{"a":{"path":1},"list":[{"path":1},{"path":"/etc","\\u0070ath":"/tmp/x"}]}');
+  for (const each of ['flat', 'deep']) expect(room.fate(each)).toMatch(/^invalid, not sent: .* a name twice in its/);
+  expect([room.opened, room.written]).toEqual([[], []]);
   room.call('delete', { requestId: 'bare', params: Buffer.from('{"name":"delete"}') });
   expect(room.opened.map(({ question }) => String((question as { arguments?: Buffer }).arguments))).toEqual(['{}']);
 });
@@ -171,16 +177,39 @@ it('waits for the first list of a server before it decides, and wakes one that s
   expect(sentTools(room)).toEqual(['look']);
 });
 
-it('does not wait for ever for a list that does not come: then only a rule asks', async () => {
-  await using room = await waitingRoom({ approve: { 'wipe*': 'once' } });
+it('does not wait for ever for a list that does not come: then it asks, unless a rule says never', async () => {
+  await using room = await waitingRoom({ approve: { 'wipe*': 'once', 'see*': 'never' } });
   room.member.since = Date.now() - 4_900;
-  room.call('delete');
+  for (const name of ['look', 'wipe', 'see']) room.call(name);
+  expect([room.opened.length, sentTools(room)]).toEqual([0, ['see']]);
+  await eventually(() => room.opened.length === 2);
+  expect([asked(room), sentTools(room)]).toEqual([['look', 'wipe'], ['see']]);
+  room.call('look', { requestId: 'at once' });
+  expect(asked(room)).toEqual(['look', 'wipe', 'look']);
+  room.opened[0]?.end('approved');
+  expect(sentTools(room)).toEqual(['see', 'look']);
+});
+
+it('asks about a tool that a list of an earlier life does not have, and about none that the present one has not', async () => {
+  await using room = await waitingRoom();
+  room.list(LOOK);
+  room.catalog.expire('alpha');
+  room.member.since = Date.now() - 60_000;
+  room.call('new');
+  room.call('look');
+  expect([asked(room), sentTools(room)]).toEqual([['new'], ['look']]);
+  room.list(LOOK);
+  room.call('newer');
+  expect(room.fate('newer')).toMatch(/^unknownName, not sent: server alpha has no tool newer/);
+  expect(asked(room)).toEqual(['new']);
+});
+
+it('asks nobody about the tools of a trusted server that does not say what it offers', async () => {
+  await using room = await waitingRoom({ trust: true, approve: { 'wipe*': 'always' } });
+  room.member.since = Date.now() - 60_000;
+  room.call('look');
   room.call('wipe');
-  expect([room.opened.length, room.written.length]).toEqual([0, 0]);
-  await eventually(() => room.opened.length === 1);
-  expect([asked(room), sentTools(room)]).toEqual([['wipe'], ['delete']]);
-  room.call('delete', { requestId: 'at once' });
-  expect(room.written).toHaveLength(2);
+  expect([asked(room), sentTools(room)]).toEqual([['wipe'], ['look']]);
 });
 
 it('looks a tool up in the present list when the remembered one does not have it, or it was approved once', async () => {

@@ -90,7 +90,6 @@ describe('a server is given', () => {
     await using s = await stage();
     s.settings.list = [];
     symlinkSync(s.at('outside'), s.at('home/escape'));
-    symlinkSync(s.at('home/ann'), s.at('outside/back'));
     mkdirSync(s.at('homes'));
     const escapes = ['outside', 'home/escape', 'home/../outside', 'homes', 'home/ann/../../outside', ''];
     await s.session('one', [
@@ -99,8 +98,6 @@ describe('a server is given', () => {
       ...['file:///', 'file:///etc/passwd', 'file:///proc/self/root/etc', 'https://example.com', 'file://host/x'],
     ]);
     expect(s.given()).toEqual([]);
-    await s.session('two', [url(s.at('outside/back'))]);
-    expect(s.given()).toEqual(['home/ann']);
     symlinkSync(s.at('outside'), s.at('elsewhere'));
     s.settings.allow = [s.at('elsewhere')]; // what is allowed may be a link too
     expect(s.given()).toContain('outside');

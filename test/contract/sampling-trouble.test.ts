@@ -1,5 +1,5 @@
 // APIs that refuse, delay, lie or vanish: each is one sentence that names the host and the remedy, within the time that was
-// given, and never with the key in it.
+// given, and never with the key in it, nor with the API's own text, which may be the question's.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +9,10 @@ import { failing, KEY, modelApi, type Reply, type Vendor } from '../support/mode
 import { modelStage } from '../support/model-stage.ts';
 
 const HALF = KEY.slice(0, 16);
+const erring =
+  (error: unknown, body: object | null = { error }): Reply =>
+  (to) =>
+    to.writeHead(400).end(JSON.stringify(body));
 const busy = (vendor: Vendor, after: string, status = 429) =>
   failing(vendor, status, 'Rate limit reached', { 'retry-after': after });
 
@@ -36,19 +40,23 @@ describe.each<Vendor>(['openai', 'anthropic'])('sampling-%s', (vendor) => {
   };
 
   it.each<[string, (vendor: Vendor) => Reply, RegExp]>([
-    ['400', (it) => failing(it, 400, 'max_tokens: 9 > 8'), /refused the request \(400\): max_tokens: 9 > 8$/],
+    ['400', (it) => failing(it, 400, 'no'), /refused the request \(400, some_error\); check what the model takes, and/],
     ['401', (it) => failing(it, 401, `Incorrect key ${HALF}***`), /refuses us \(401\); check apiKey/],
     ['403', (it) => failing(it, 403, `Key ${HALF} may not`), /refuses us \(403\); check apiKey/],
-    ['404', (it) => failing(it, 404, 'no model x'), /no such model or address \(404\): no model x; check models and/],
-    ['413', (it) => failing(it, 413, 'too large'), /refused the request \(413\): too large/],
-    ['500', (it) => failing(it, 500, 'oh no'), /failed \(500\): oh no; try again later/],
-    ['an echo of the key', (it) => failing(it, 400, `you sent ${KEY}`), /\(400\): you sent \[masked\]$/],
-    ['an echo of the question', (it) => failing(it, 400, 'bad "well: A secret question, and"'), /\(400\): bad "…"$/],
-    [
-      'many words',
-      (it) => failing(it, 500, `\u001b[2J${'no '.repeat(9_000)}`),
-      /\(500\): .{299,301}; try again later$/,
-    ],
+    ['404', (it) => failing(it, 404, 'no'), /no such model or address \(404, some_error\); check models and baseUrl$/],
+    ['413', (it) => failing(it, 413, 'no'), /takes no request as large as this \(413, some_error\); ask with less$/],
+    ['500', (it) => failing(it, 500, 'no'), /failed \(500, some_error\); try again later$/],
+    ['an echo of the key', (it) => failing(it, 400, `you sent ${KEY}`), /\(400, some_error\); [^:]*$/],
+    ['an echo of the question', (it) => failing(it, 400, 'bad: A secret question'), /\(400, some_error\); [^:]*$/],
+    ['a code', () => erring({ type: 'invalid', code: 'context_length' }), /\(400, invalid, context_length\); /],
+    ['the same twice', () => erring({ type: 'overlong', code: 'overlong', param: 'x' }), /\(400, overlong\); /],
+    ['an error with nothing around it', () => erring(undefined, { code: 'overlong' }), /\(400, overlong\); /],
+    ['codes that are no names', () => erring({ type: 'Your secret question', code: 7 }), /\(400\); /],
+    ['very long codes', () => erring({ type: 'x'.repeat(65), code: '\u001b[2J' }), /\(400\); /],
+    ['the key as a code', () => erring({ type: `bad-${KEY}`, code: HALF }), /\(400\); /],
+    ['a word of the question as a code', () => erring({ type: 'secret', code: 'question' }), /\(400\); /],
+    ['an error that is text', () => erring('A secret question'), /\(400\); /],
+    ['no error', () => erring(null, null), /\(400\); /],
     ['a page of a proxy', () => (to) => to.writeHead(502).end('<html>'), /failed \(502\); try again later/],
     ['no JSON', () => (to) => to.end(`{"key": "${KEY}`), /answered with what is no JSON; check baseUrl/],
     ['nothing', () => (to) => to.end(), /answered with what is no JSON/],
@@ -101,7 +109,7 @@ describe.each<Vendor>(['openai', 'anthropic'])('sampling-%s', (vendor) => {
   it('gives up after two retries, and says that it has tried', async () => {
     const made = await tries(async () =>
       expect(await trouble(busy(vendor, '0'), busy(vendor, '0', 503), busy(vendor, '0'))).toMatch(
-        /is busy or its limit is reached \(429, also after 2 retries, Retry-After: 0\): Rate limit reached; try again later/,
+        /is busy or its limit is reached \(429, some_error, also after 2 retries, Retry-After: 0\); try again later$/,
       ),
     );
     expect(made).toBe(3);
@@ -114,10 +122,17 @@ describe.each<Vendor>(['openai', 'anthropic'])('sampling-%s', (vendor) => {
   ])('does not ask again when it would have to wait %s', async (_, headers) => {
     const made = await tries(async () =>
       expect(await trouble(failing(vendor, 429, 'quota', headers))).toMatch(
-        /^.* \(429, Retry-After: \d+\): quota; try/,
+        /^.* \(429, some_error, Retry-After: \d+\); try/,
       ),
     );
     expect(made).toBe(1);
+  });
+
+  it('repeats when to come again only where that is a time', async () => {
+    const quota = (after: string) => failing(vendor, 429, 'quota', { 'retry-after': after, 'x-should-retry': 'false' });
+    expect(await trouble(quota('A secret question'))).toMatch(/\(429, some_error\); try/);
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    expect(await trouble(quota(date))).toContain(`(429, some_error, Retry-After: ${date}); try`);
   });
 
   it('stops at once when nobody waits any more', async () => {

@@ -18,6 +18,7 @@ const SERVERS = (note = '') => ({
   always: fixture('destructive', { approve: { 'loo*': 'always' } }),
   once: fixture('destructive', { approve: 'once' }, { NOTE: note }),
   silent: fixture('destructive', { drainMs: '100ms' }, { SILENT: '1' }),
+  blind: fixture('destructive', { drainMs: '100ms', trust: true }, { SILENT: '1' }),
 });
 beforeAll(async () => {
   d = await daemon({ servers: SERVERS(), troupe: { http: { address: '127.0.0.1:0' } } });
@@ -113,10 +114,16 @@ test('a host with forms is asked itself, and its word counts', async () => {
   host.close();
 });
 
-test('a server that never says what it offers is called without a word after some seconds', async () => {
-  expect(textOf(await call('silent', 'look'))).toBe('looked at a, call 1');
-  expect(textOf(await call('silent', 'wipe'))).toBe('wiped a, call 2');
-});
+test('of a server that never says what it offers every tool is asked about, unless it is trusted', async () => {
+  const [looked, blind] = [call('silent', 'look'), call('blind', 'wipe')];
+  await answer((await waiting('silent')).id, 'accept');
+  expect(textOf(await looked)).toBe('looked at a, call 1');
+  expect(textOf(await blind)).toBe('wiped a, call 1');
+  const wiped = call('silent', 'wipe');
+  await answer((await waiting('silent')).id, 'decline');
+  expect((await wiped).code).toBe(403);
+  expect(await inbox()).toEqual([]);
+}, 30_000);
 
 test('what was approved once stays approved over a restart, until its definition is another', async () => {
   const first = call('once', 'wipe');

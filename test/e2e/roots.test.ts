@@ -135,7 +135,8 @@ it('what leads out of what is allowed is not given on, and the owner is shown wh
   symlinkSync(secret, join(d.dir, 'escape'));
   const inside = directory('inside');
   symlinkSync(inside, join(outside.path, 'back'));
-  const offered = [join(d.dir, 'escape'), secret, join(outside.path, 'back'), join(d.dir, 'nowhere')].map((path) => ({
+  const back = join(outside.path, 'back'); // it leads inside, but is not looked at to know that
+  const offered = [join(d.dir, 'escape'), secret, back, join(d.dir, 'nowhere'), inside].map((path) => ({
     uri: url(path),
   }));
   const { host, call } = await rooted('/mcp/rooted', [...offered, { uri: 'https://example.com/' }]);
