@@ -1,6 +1,6 @@
 // What every talk about a question has: who is talked to, what about, and how the answer gets to the daemon.
 
-import type { AskView } from '../asks/ask.ts';
+import type { AskView, Stage } from '../asks/ask.ts';
 import { TroupeError } from '../failures.ts';
 import type { Dialog } from './answer-dialog.ts';
 
@@ -10,8 +10,8 @@ export type Talk = {
   readonly dialog: Dialog;
   readonly view: AskView;
   readonly env: NodeJS.ProcessEnv;
-  /** Resolves with how the question ended, or with `open`. */
-  readonly send: (said: Said) => Promise<string>;
+  /** Resolves with how the question ended, or with `open`. The stage is that of the view, unless it is another by now. */
+  readonly send: (said: Said, stage?: Stage) => Promise<string>;
   /** The question as the inbox has it now. */
   readonly again: () => Promise<AskView | undefined>;
 };

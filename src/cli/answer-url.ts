@@ -54,7 +54,7 @@ async function untilDone({ dialog, view, send }: Talk): Talked {
   dialog.say(`The call waits until you are done there.`);
   try {
     const word = await dialog.choose('Is it done? [y/N] ', ['yes', 'no'], 'no');
-    if (word === 'yes') return await send({ action: 'accept' });
+    if (word === 'yes') return await send({ action: 'accept' }, 'done');
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'answered') throw error;
     return 'gone';

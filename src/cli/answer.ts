@@ -1,7 +1,7 @@
 // `answer`: says something to one question. With a flag it is for scripts; without one it talks to whoever is at the terminal,
 // and nothing leaves before they have said so.
 
-import type { AskView } from '../asks/ask.ts';
+import type { AskView, Stage } from '../asks/ask.ts';
 import { TroupeError } from '../failures.ts';
 import { talkApproval } from './answer-approval.ts';
 import { hasPerson, openDialog } from './answer-dialog.ts';
@@ -36,8 +36,8 @@ export async function answer(cli: Cli, id: string, options: AnswerOptions): Prom
   if (id.length < SHORTEST) throw usage(`'${id}' is too short for an id; at least ${SHORTEST} characters tell which`);
   return withControl(paths.socket, async (control) => {
     const listed = await openAsks(control);
-    const view = found(listed.asks, id, action !== undefined);
-    if (!action) return talk(cli, control, listed, view as AskView);
+    const view = found(listed.asks, id);
+    if (!action) return talk(cli, control, listed, view ?? (await gone(control, id)));
     const content = action === 'accept' ? contentFor(view, options.accept) : undefined;
     const raw = await sent(control, view ?? { id }, { action, ...(content && { content }) });
     if (output.json) output.print(raw);
@@ -46,20 +46,39 @@ export async function answer(cli: Cli, id: string, options: AnswerOptions): Prom
   });
 }
 
-/** The daemon says itself what became of one that is no longer open, if it is told the whole id. */
-function found(asks: readonly AskView[], id: string, mayBeGone: boolean): AskView | undefined {
+/** Nothing for a whole id that is not listed: of that one the daemon says itself what became of it. */
+function found(asks: readonly AskView[], id: string): AskView | undefined {
   const fitting = asks.filter((ask) => ask.id.startsWith(id.toLowerCase()));
   const [view] = fitting;
   if (fitting.length > 1) throw usage(`${fitting.length} questions begin with ${id}; write more of the id`);
-  if (view ?? (mayBeGone && id.length >= WHOLE)) return view;
-  throw new TroupeError('unknownName', `no open question begins with ${id}; \`troupe inbox\` lists them`);
+  if (view ?? id.length >= WHOLE) return view;
+  throw unknown(id);
 }
 
-type Meant = Pick<AskView, 'id'> & Partial<Pick<AskView, 'kind' | 'stage'>>;
+const unknown = (id: string): TroupeError =>
+  new TroupeError('unknownName', `no open question begins with ${id}; \`troupe inbox\` lists them`);
 
-/** A word on what a model is to hear is none on what it says: so it is told what was seen. */
-async function sent(control: Control, { id, kind, stage }: Meant, { action, content }: Said): Promise<Buffer> {
-  const seen = kind === 'sampling' ? `,"stage":"${stage}"` : '';
+async function gone(control: Control, id: string): Promise<never> {
+  const why = await fateOf(control, id);
+  throw why === undefined ? unknown(id) : new TroupeError('answered', why);
+}
+
+/** Who has answered it, or how else it ended, if the daemon knows. */
+async function fateOf(control: Control, id: string): Promise<string | undefined> {
+  try {
+    // No question has this stage, so that this is refused even if the question is there again by now.
+    await sent(control, { id, stage: 'over' }, { action: 'cancel' });
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'answered') return error.message;
+  }
+  return undefined;
+}
+
+type Meant = { readonly id: string; readonly stage?: Stage | 'over' };
+
+/** A word on what a model is to hear is none on what it says: so the daemon is told what was seen. */
+async function sent(control: Control, { id, stage }: Meant, { action, content }: Said): Promise<Buffer> {
+  const seen = stage === undefined ? '' : `,"stage":${JSON.stringify(stage)}`;
   const head = `{"id":${JSON.stringify(id)},"action":"${action}"${seen}`;
   const body = content ? [Buffer.from(`${head},"content":`), content, Buffer.from('}')] : [Buffer.from(`${head}}`)];
   return control.request('answer', Buffer.concat(body)).result;
@@ -70,9 +89,9 @@ async function talk(cli: Cli, control: Control, { version }: Listed, view: AskVi
   const dialog = openDialog(output);
   // From here on a question that is gone is gone by our own answer, unless that is refused or more is to come.
   let hasLeft = false;
-  const send = async (said: Said): Promise<string> => {
+  const send = async (said: Said, stage = view.stage): Promise<string> => {
     hasLeft = true;
-    const reply = sent(control, view, said).then(outcomeOf);
+    const reply = sent(control, { id: view.id, stage }, said).then(outcomeOf);
     const isFinal = reply.then(
       (outcome) => outcome !== 'open',
       () => false,
@@ -83,7 +102,7 @@ async function talk(cli: Cli, control: Control, { version }: Listed, view: AskVi
     return Promise.race([reply, dialog.ended]);
   };
   const again = async () => (await openAsks(control)).asks.find(({ id }) => id === view.id);
-  void untilGone(control, version, view).then(
+  void untilGone(control, { version, view, isOurs: () => hasLeft }).then(
     (why) => hasLeft || dialog.end(why),
     () => {}, // a daemon that is gone is met when something is sent
   );
@@ -107,14 +126,20 @@ function talkOf({ kind, mode }: AskView): (talk: Talk) => Talked {
   return mode === 'url' ? talkUrl : talkForm;
 }
 
+type Watched = { readonly version: number; readonly view: AskView; readonly isOurs: () => boolean };
+
 /** Whoever types must not type for nothing, nor approve what somebody else has changed meanwhile. */
-async function untilGone(control: Control, since: number, { id, server, mode, stage }: AskView): Promise<TroupeError> {
-  for (let version = since; ; ) {
-    const now = await openAsks(control, version);
-    version = now.version;
+async function untilGone(control: Control, { version, view, isOurs }: Watched): Promise<TroupeError> {
+  const { id, server, mode, stage } = view;
+  for (let since = version; ; ) {
+    const now = await openAsks(control, since);
+    since = now.version;
     const ask = now.asks.find((each) => each.id === id);
-    if (!ask)
-      return new TroupeError('answered', `the question of ${oneLine(server)} is no longer open; nothing was sent`);
+    if (!ask) {
+      const why =
+        (isOurs() ? undefined : await fateOf(control, id)) ?? `the question of ${oneLine(server)} is no longer open`;
+      return new TroupeError('answered', `${why}; nothing was sent`);
+    }
     if (ask.stage !== stage && mode !== 'url')
       return new TroupeError('answered', `the question of ${oneLine(server)} has moved on; look at it again`);
   }

@@ -9,6 +9,7 @@ import { json, maxPayload, toHeaders } from '../bus/frames.ts';
 import { isInbox, replies } from '../bus/replies.ts';
 import type { AskRequest, Subjects } from '../bus/subjects.ts';
 import { failureOf, TroupeError } from '../failures.ts';
+import { spansOf, stringOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import { inboxPage } from './nats-inbox.ts';
@@ -68,7 +69,11 @@ export function natsAsks({ nc, subjects, daemon, family, inbox, onTrouble }: Nat
 
   function answer({ caller, id }: AskRequest, body: Buffer): Promise<string> {
     const answerer = { by: 'a client on NATS', principal: caller };
-    if (!isMessage(body)) return inbox.answer(id, replyOf(body, undefined), answerer);
+    if (!isMessage(body)) {
+      const said = replyOf(body, undefined);
+      const stage = stageOf(body);
+      return inbox.answer(id, said, { ...answerer, ...(stage !== undefined && { stage }) });
+    }
     // Only a question to a model is answered by a message; to any other it would be a yes without an action.
     const asked = inbox.list(caller).find((ask: AskView) => ask.id === id);
     if (!asked) throw new TroupeError('unknownName', unknown(id));
@@ -92,6 +97,15 @@ export function natsAsks({ nc, subjects, daemon, family, inbox, onTrouble }: Nat
       await Promise.race([Promise.all(busy), wait(2 * SILENCE_MS, undefined, { ref: false })]);
     },
   };
+}
+
+/** What they were shown, where it was not the question itself. A stage that cannot be read must not pass for none. */
+function stageOf(body: Buffer): string | undefined {
+  const [span, another] = spansOf(body, 'stage');
+  const stage = span && !another ? stringOf(body.subarray(span.from, span.to)) : undefined;
+  if (span && stage === undefined)
+    throw new TroupeError('invalid', 'stage must be a text, as the inbox has it for the question, and be given once');
+  return stage;
 }
 
 const unknown = (id: string): string => `there is no open question ${id}; ask for the inbox to see those there are`;

@@ -1,15 +1,17 @@
 // The calls of one session that are in flight: each is sent to its server, and what the server says of it comes back on
 // the line of that very request.
 
-import type { Call, Signal } from '../calls/call.ts';
+import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorObject, TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS } from '../protocol/eras.ts';
 import { member } from '../protocol/json.ts';
+import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Line } from './host.ts';
 import type { OpenLine, Questions } from './questions.ts';
+import { isMany } from './scopes.ts';
 import type { Identity } from './session.ts';
 import { targetOf } from './targets.ts';
 import type { World } from './world.ts';
@@ -29,7 +31,7 @@ export type CallsOptions = {
 const META = Buffer.from('"_meta"');
 
 export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
-  const { id: session, principal, door, era } = identity;
+  const { id: session, principal, door, era, scope } = identity;
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
@@ -51,7 +53,11 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
       holder: session,
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
-      onAsk: (ask) => questions.ask(open, ask),
+      ...(questions.handlesUrls && { onElicited: questions.elicited }),
+      onAsk: (ask) => {
+        const asked = isMany(scope) ? named(server, ask) : ask;
+        return asked && questions.ask(open, asked);
+      },
       onSignal: (signal) => {
         const frame = signalFrame(server, signal, token);
         if (frame) line.tell(frame);
@@ -100,6 +106,14 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
       return inFlight.size;
     },
   };
+}
+
+/** At an endpoint of many servers a host cannot know whose words it shows, unless they say so. */
+export function named(server: string, ask: Ask): Ask | undefined {
+  if (ask.isOurs || ask.method !== 'elicitation/create') return ask;
+  const message = textAt(ask.params, ['message']);
+  const params = message !== undefined && withTextAt(ask.params, ['message'], `${server} asks: ${message}`);
+  return params ? { ...ask, params } : undefined;
 }
 
 /** As JSON text, so that it comes back as it was given. Most calls have none, and then nothing is looked for. */

@@ -35,8 +35,22 @@ export function readInitialize(params: Buffer): Wanted {
     throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
   const via = (objectOf(_meta) as Record<string, unknown>)[VIA];
   return {
-    ...{ era: eraOf(protocolVersion) ?? LATEST, client: objectOf(clientInfo), capabilities: objectOf(capabilities) },
+    ...{
+      era: eraOf(protocolVersion) ?? LATEST,
+      client: objectOf(clientInfo),
+      capabilities: capabilitiesOf(capabilities),
+    },
     ...(typeof via === 'string' && { via }),
+  };
+}
+
+/** Of what a host says it can do only objects count: `null`, and whatever else is none, stands for what it cannot. */
+export function capabilitiesOf(declared: unknown): ClientCapabilities {
+  const { elicitation, sampling, ...others } = objectsIn(declared);
+  return {
+    ...others,
+    ...(elicitation && { elicitation: objectsIn(elicitation) }),
+    ...(sampling && { sampling: objectsIn(sampling) }),
   };
 }
 
@@ -83,4 +97,8 @@ function instructionsOf(members: readonly Member[]): string {
     .join('\n\n');
 }
 
-const objectOf = (value: unknown): object => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});
+const objectOf = (value: unknown): object => (isObject(value) ? value : {});
+const objectsIn = (value: unknown): Record<string, object> =>
+  Object.fromEntries(Object.entries(objectOf(value)).filter(([, each]) => isObject(each)));
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -4,19 +4,24 @@
 import { randomBytes } from 'node:crypto';
 import type { Answer, Ask, Asking } from '../calls/call.ts';
 import { askFrame, notificationFrame } from '../protocol/compose.ts';
-import { member } from '../protocol/json.ts';
+import { ERA_FACTS } from '../protocol/eras.ts';
+import { elements, member } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
+import { OPEN_BRACKET } from '../protocol/scan.ts';
 import type { Line } from './host.ts';
-import type { ClientCapabilities } from './initialize.ts';
+import type { Identity } from './session.ts';
 
 export type Questions = ReturnType<typeof createQuestions>;
 /** The line of a call, for as long as the call is not answered. */
 export type OpenLine = { readonly line: Line; isOpen: boolean };
 
+type Asked = Pick<Identity, 'era' | 'capabilities'>;
+
 const MAX_OPEN = 100;
+const EMPTY = Buffer.alloc(0);
 
 /** `deliver` is for what concerns a call that is over. */
-export function createQuestions(capabilities: ClientCapabilities, deliver: (frame: Buffer) => void) {
+export function createQuestions(host: Asked, deliver: (frame: Buffer) => void) {
   const open = new Map<string, (answer: Answer) => void>();
   // Another daemon may ask the same host, and the answers come to either.
   const prefix = randomBytes(6).toString('base64url');
@@ -24,7 +29,7 @@ export function createQuestions(capabilities: ClientCapabilities, deliver: (fram
 
   return {
     ask(to: OpenLine, { method, params, answer }: Ask): Asking | undefined {
-      if (!canAnswer(capabilities, method, params) || open.size >= MAX_OPEN) return undefined;
+      if (!canAnswer(host, method, params) || open.size >= MAX_OPEN) return undefined;
       const id = `"${prefix}-${++sequence}"`;
       const tell = (frame: Buffer): void => (to.isOpen ? to.line.tell(frame) : deliver(frame));
       open.set(id, (given) => open.delete(id) && answer(given));
@@ -42,15 +47,34 @@ export function createQuestions(capabilities: ClientCapabilities, deliver: (fram
       settle?.(answer);
       return settle !== undefined;
     },
+    /** What the host was told to visit before a call is done. */
+    elicited: (params: Buffer): void => deliver(notificationFrame('notifications/elicitation/complete', params)),
     /** Whether this host knows what a url elicitation is. */
-    handlesUrls: capabilities.elicitation?.url !== undefined,
+    handlesUrls: handlesUrls(host),
   };
 }
 
-function canAnswer({ elicitation, sampling }: ClientCapabilities, method: string, params: Buffer): boolean {
-  if (method === 'sampling/createMessage')
-    return sampling !== undefined && (sampling.tools !== undefined || member(params, 'tools') === undefined);
-  if (method !== 'elicitation/create' || !elicitation) return false;
-  if (textAt(params, ['mode']) === 'url') return elicitation.url !== undefined;
+/** What a host declares counts as far as the version that is spoken with it has such questions. */
+function canAnswer(host: Asked, method: string, params: Buffer): boolean {
+  const { elicitation, sampling } = host.capabilities;
+  if (method === 'sampling/createMessage') return sampling !== undefined && canSample(host, params);
+  if (method !== 'elicitation/create' || !elicitation || !ERA_FACTS[host.era].elicitation) return false;
+  if (textAt(params, ['mode']) === 'url') return handlesUrls(host);
   return elicitation.form !== undefined || elicitation.url === undefined; // `{}` has always meant forms
 }
+
+const handlesUrls = ({ era, capabilities }: Asked): boolean =>
+  ERA_FACTS[era].urls && capabilities.elicitation?.url !== undefined;
+
+function canSample({ era, capabilities }: Asked, params: Buffer): boolean {
+  const { samplingTools: isNew } = ERA_FACTS[era];
+  if (isNew && capabilities.sampling?.tools !== undefined) return true;
+  const messages = [...elements(member(params, 'messages') ?? EMPTY)];
+  const contents = messages.map((message) => member(message, 'content') ?? EMPTY);
+  if (!isNew && contents.some(isList)) return false;
+  const blocks = contents.flatMap((content) => (isList(content) ? [...elements(content)] : [content]));
+  const isToolBlock = (block: Buffer): boolean => textAt(block, ['type'])?.startsWith('tool_') === true;
+  return !['tools', 'toolChoice'].some((key) => member(params, key)) && !blocks.some(isToolBlock);
+}
+
+const isList = (value: Buffer): boolean => value[0] === OPEN_BRACKET;

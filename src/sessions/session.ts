@@ -36,7 +36,7 @@ export function createSession(world: World, identity: Identity) {
   const viewer = { scope, principal, session };
   const view = viewOf(world, viewer);
   const attached = new Set<(frame: Buffer) => void>();
-  const questions = createQuestions(identity.capabilities, deliver);
+  const questions = createQuestions(identity, deliver);
   const hostRoots = createHostRoots({ roots: world.roots, identity, connection: () => [...attached].at(-1) });
   const interests = createInterests(world, viewer, identity.level);
   const lists = createLists(world, viewer);

@@ -8,7 +8,7 @@ import { eraOf, LATEST } from '../protocol/eras.ts';
 import { levelOf } from '../protocol/levels.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostSession, Opening, Sessions } from './host.ts';
-import { initializeResult, readInitialize } from './initialize.ts';
+import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';
 import { createLive, type Live } from './live.ts';
 import type { Identity, LocalSession } from './session.ts';
 import { startSweeper } from './sweeper.ts';
@@ -121,7 +121,7 @@ function identityOf(row: SessionRow): Identity {
   const { id, principal, scope, level } = row;
   return {
     ...{ id, principal, scope, door: row.door as Door, era: eraOf(row.era) ?? LATEST },
-    ...{ capabilities: JSON.parse(row.capabilities), level: levelOf(level ?? undefined) },
+    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities)), level: levelOf(level ?? undefined) },
   };
 }
 

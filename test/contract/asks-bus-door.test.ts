@@ -92,6 +92,8 @@ describe('an answer', () => {
     ['a wrong field', '{"action":"accept","content":{"name":1}}', 'name must be text'],
     ['no JSON', 'yes', 'JSON object'],
     ['nothing', '', 'JSON object'],
+    ['a stage that is no text', '{"action":"decline","stage":1}', 'stage must be a text'],
+    ['two stages', '{"action":"decline","stage":"done","stage":"answer"}', 'stage must be a text'],
     ['a pass', '{"action":"pass"}', 'action must be accept, decline or cancel'],
     ['a message to a form', '{"role":"assistant","content":{"type":"text","text":"x"}}', 'action must be'],
   ])('of %s is refused with the reason, and the question stays open', async (_, body, why) => {
@@ -107,6 +109,16 @@ describe('an answer', () => {
     const message = '{"role":"assistant","model":"m","content":{"type":"text","text":"x"}}';
     expect((await request('troupe.answer.one', message)).data.outcome).toBe('accepted');
     expect(it.said[0]?.content).toBe(message);
+  });
+
+  test('says which stage it is for, where that is not the question itself', async () => {
+    await using it = await door([question('one', '_', { kind: 'sampling', stage: 'request' }), question('two')]);
+    const edited = '{"action":"accept","stage":"request","content":{"stage":"x", "messages":[]}}';
+    expect((await request('troupe.answer.one', edited)).data.outcome).toBe('accepted');
+    expect((await request('troupe.answer.two', '{"action":"decline"}')).data.outcome).toBe('declined');
+    const by = { by: 'a client on NATS', principal: '_' };
+    expect(it.said.map(({ answerer }) => answerer)).toEqual([{ ...by, stage: 'request' }, by]);
+    expect(it.said[0]?.content).toBe('{"stage":"x", "messages":[]}');
   });
 
   test('to the question of another is answered like one to no question at all', async () => {

@@ -26,6 +26,7 @@ const ASKS = [
   ask('cb12cd34', { kind: 'sampling', request: { messages: [] } }),
   ask('db12cd34', { kind: 'sampling', stage: 'request', request: { messages: [] } }),
   ask('eb12cd34', { kind: 'approval', arguments: {} }),
+  ask('fb12cd34', { mode: 'url', stage: 'done', url: 'https://example.com/a' }),
 ];
 const daemon =
   (outcome = 'accepted') =>
@@ -39,14 +40,15 @@ test.each([
     ['--accept', '{"name":"Ada", "big":12345678901234567890}'],
     '"content":{"name":"Ada", "big":12345678901234567890}}',
   ],
-  ['ab12cd34-0000', ['--decline'], '"action":"decline"}'],
-  ['AB12', ['--cancel'], '"action":"cancel"}'],
+  ['ab12cd34-0000', ['--decline'], '"action":"decline","stage":"answer"}'],
+  ['AB12', ['--cancel'], '"action":"cancel","stage":"answer"}'],
   ['ab99', ['--accept'], '"content":{"size":3}}'],
-  ['bb12', ['--accept'], '"action":"accept"}'],
-  ['eb12', ['--accept'], '"action":"accept"}'],
+  ['bb12', ['--accept'], '"action":"accept","stage":"answer"}'],
+  ['eb12', ['--accept'], '"action":"accept","stage":"answer"}'],
+  ['fb12', ['--accept'], '"action":"accept","stage":"done"}'],
   ['db12', ['--accept'], '"action":"accept","stage":"request"}'],
-  ['db12', ['--accept', '{"messages":[]}'], '"content":{"messages":[]}}'],
-])('answer %s %j says what was said', async (id, flags, tail) => {
+  ['db12', ['--accept', '{"messages":[]}'], '"stage":"request","content":{"messages":[]}}'],
+])('answer %s %j says what was said, and to what', async (id, flags, tail) => {
   await using place = workplace();
   const asked = await place.control(daemon());
   const { code, stdout, stderr } = await place.run('answer', id, ...flags);

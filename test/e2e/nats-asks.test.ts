@@ -29,7 +29,10 @@ const events: { subject: string; told: Record<string, unknown> }[] = [];
 beforeAll(async () => {
   const trusting = { trust: true };
   d = await daemon({
-    servers: { curious: fixture('inquires', trusting), careful: fixture('echo', { approve: 'always' }) },
+    servers: {
+      ...{ curious: fixture('inquires', trusting), careful: fixture('echo', { approve: 'always' }) },
+      visit: fixture('url-required'),
+    },
   });
   const hear = (_: unknown, msg: Msg) => void events.push({ subject: msg.subject, told: msg.json() });
   for (const subject of ['troupe.ev.*.ask.*', 'troupe.as.*.ev.*.ask.*'])
@@ -174,6 +177,17 @@ it('a call that must be approved waits too, and a service may say yes', async ()
   await nc.flush();
   expect((await d.request('troupe.call.careful.echo', { message: 'hi' })).data.content[0].text).toBe('hi');
   yes.unsubscribe();
+});
+
+it('the word that an address was visited is taken only from who says that this is meant', async () => {
+  const call = d.request('troupe.call.visit.mail', {}, { timeout: 50_000 });
+  const { id } = await theAsk();
+  const answer = (body: string) => d.request(`troupe.answer.${id}`, body);
+  expect((await answer('{"action":"accept"}')).data).toEqual({ id, outcome: 'open' });
+  for (const body of ['{"action":"accept"}', '{"action":"accept","stage":"result"}'])
+    expect(await answer(body)).toMatchObject({ code: 409, error: expect.stringContaining('has moved on') });
+  expect((await answer('{"action":"accept","stage":"done"}')).data).toEqual({ id, outcome: 'completed' });
+  expect((await call).data).toMatchObject({ code: -32042 }); // it was not, and the server knows
 });
 
 it('nothing that was asked or answered lies in the state directory', async () => {

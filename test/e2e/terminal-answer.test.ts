@@ -40,7 +40,10 @@ test('an address is shown whole with its host in bold, and opened only after a y
   const willing = all.troupe(['answer', 'ab12'], env);
   await talk(willing, [CONSENT, 'y'], ['Is it done? [y/N] ', 'y'], ['everything can go on']);
   const accept = { id: ID, action: 'accept' };
-  expect(all.said).toEqual([accept, accept]);
+  expect(all.said).toEqual([
+    { ...accept, stage: 'answer' },
+    { ...accept, stage: 'done' },
+  ]);
   await eventually(() => expect(readFileSync(opened, 'utf8')).toBe(url));
 });
 
@@ -49,7 +52,7 @@ test('an address that is declined is not opened; what the server says is done ne
   await using all = await asking([ask({ mode: 'url', url })], () => outcome('declined'));
   const { opened, env } = browser(all.directory);
   await talk(all.troupe(['answer', 'ab12'], env), [CONSENT, 'd'], ['everything is told that you declined']);
-  expect([all.said, existsSync(opened)]).toEqual([[{ id: ID, action: 'decline' }], false]);
+  expect([all.said, existsSync(opened)]).toEqual([[{ id: ID, action: 'decline', stage: 'answer' }], false]);
   all.change([ask({ mode: 'url', url, stage: 'done' })]);
   const waiting = all.troupe(['answer', 'ab12'], env);
   await talk(waiting, ['The call waits until you are done there.'], ['Is it done? [y/N] ']);
@@ -68,7 +71,17 @@ test('an approval shows what would be called with; somebody who was quicker is n
   await talk(screen, ['(5,000 characters in all)'], ['[a]pprove, [d]ecline: ', ''], ['Please type a, d']);
   await talk(screen, ['[a]pprove, [d]ecline: ', 'a'], ['troupe: already answered by the host']);
   expect(await screen.code).toBe(1);
-  expect(all.said).toEqual([{ id: ID, action: 'accept' }]);
+  expect(all.said).toEqual([{ id: ID, action: 'accept', stage: 'answer' }]);
+});
+
+test.each([
+  ['answered', 'question ab12cd34 was already answered by the host'],
+  ['unknownName', `no open question begins with ${ID}; \`troupe inbox\` lists them`],
+])('of a whole id that is no longer open it says what the daemon knows (%s)', async (code, sentence) => {
+  await using all = await asking([], () => refusal(code, 'question ab12cd34 was already answered by the host'));
+  const screen = all.troupe(['answer', ID]);
+  await screen.sees(`troupe: ${sentence}`);
+  expect(await screen.code).toBe(1);
 });
 
 test('an answer that stands is told so, though the question is gone before the daemon says so', async () => {
@@ -113,7 +126,7 @@ test('an edit that is no JSON goes back to the editor or is given up', async () 
   );
   await talk(screen, ['That is no JSON'], ['[l]eave it as it was: ', 'l'], ['│ Hello'], ['[d]ecline: ', 'a']);
   await screen.sees('has your answer');
-  expect(all.said).toEqual([{ id: ID, action: 'accept' }]);
+  expect(all.said).toEqual([{ id: ID, action: 'accept', stage: 'result' }]);
 });
 
 test('a person answers in the place of a model, in as many lines as they like', async () => {

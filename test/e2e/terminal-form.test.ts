@@ -59,7 +59,7 @@ test('a form takes defaults, choices and corrections, is reviewed and edited, an
   );
   expect(await screen.code).toBe(0);
   const content = { name: 'Ada', size: 7, color: '#00f', mail: 'ada@example.com', news: true };
-  expect(all.said).toEqual([{ id: ID, action: 'accept', content }]);
+  expect(all.said).toEqual([{ id: ID, action: 'accept', stage: 'answer', content }]);
   const widest = Math.max(
     ...screen
       .screen()
@@ -95,7 +95,7 @@ test('a form can be declined after it was looked at, by a word that was meant', 
   const screen = all.troupe(['answer', 'ab12']);
   await talk(screen, ['wants no more than your consent'], [SEND, ''], ['Please type s, e, d, c'], [SEND, 'decline']);
   await screen.sees('everything is told that you declined');
-  expect(all.said).toEqual([{ id: ID, action: 'decline' }]);
+  expect(all.said).toEqual([{ id: ID, action: 'decline', stage: 'answer' }]);
 });
 
 test('lines that were pasted into a field fill the next ones, but decide nothing', async () => {
@@ -105,7 +105,7 @@ test('lines that were pasted into a field fill the next ones, but decide nothing
   await talk(screen, ['│ a [leave out]: ', 'one\rtwo\rs\rs'], [/1 {2}a {2}one\n +2 {2}b {2}two/], [SEND]);
   expect(all.said).toEqual([]);
   await talk(screen, ['', 'cancel'], ['has your answer']);
-  expect(all.said).toEqual([{ id: ID, action: 'cancel' }]);
+  expect(all.said).toEqual([{ id: ID, action: 'cancel', stage: 'answer' }]);
 });
 
 test("a server's endless pattern holds nobody up", async () => {
@@ -117,15 +117,22 @@ test("a server's endless pattern holds nobody up", async () => {
   expect(all.said[0].content).toEqual({ word: 'aaa' });
 });
 
-test('whoever types is told when the question is gone meanwhile', async () => {
-  await using all = await asking([ask({ schema: FORM })]);
-  const screen = all.troupe(['answer', 'ab12']);
-  await talk(screen, ['Your name', 'Ada'], ['Size']);
-  all.change([]);
-  await screen.sees('troupe: the question of everything is no longer open; nothing was sent');
-  expect(await screen.code).toBe(1);
-  expect(all.said).toEqual([]);
-});
+test.each([
+  ['unknownName', 'the question of everything is no longer open'],
+  ['answered', 'question ab12cd34 was already answered by the host'],
+])(
+  'whoever types is told when the question is gone meanwhile, and by whom if that is known (%s)',
+  async (code, why) => {
+    await using all = await asking([ask({ schema: FORM })], () => refusal(code, why));
+    const screen = all.troupe(['answer', 'ab12']);
+    await talk(screen, ['Your name', 'Ada'], ['Size']);
+    all.change([]);
+    await screen.sees(`troupe: ${why}; nothing was sent`);
+    expect(await screen.code).toBe(1);
+    // It asks how the question ended by a word to a stage that no question has, which answers none.
+    expect(all.said).toEqual([{ id: ID, action: 'cancel', stage: 'over' }]);
+  },
+);
 
 const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 
