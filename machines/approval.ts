@@ -28,11 +28,10 @@ const ended = (params: ApprovalOutcome) => ({ type: 'final', entry: { type: 'con
 export const approvalMachine = approval.createMachine({
   id: 'approval',
   context: ({ input }) => ({ spec: input }),
-  initial: 'opening',
+  initial: 'open',
   states: {
-    opening: { on: { opened: 'open', withdrawn: 'withdrawn' } },
     open: {
-      initial: 'host',
+      initial: 'opening',
       on: { accepted: 'approved', declined: 'denied', cancelled: 'denied', withdrawn: 'withdrawn' },
       after: { expiry: 'expired' },
       states: LADDER,

@@ -42,11 +42,10 @@ const ended = (params: ElicitationOutcome) => ({ type: 'final', entry: { type: '
 export const elicitationMachine = elicitation.createMachine({
   id: 'elicitation',
   context: ({ input }) => ({ spec: input }),
-  initial: 'opening',
+  initial: 'open',
   states: {
-    opening: { on: { opened: 'open', completed: 'completed', withdrawn: 'withdrawn' } },
     open: {
-      initial: 'host',
+      initial: 'opening',
       on: {
         accepted: [{ guard: 'isUrl', target: '.consented' }, { target: 'accepted' }],
         declined: 'declined',

@@ -6,7 +6,8 @@ import { type AskSpec, LADDER, type LadderEvent } from './ladder.ts';
 
 // ── Types ────────────────────────────────────────────────────────────────────
 
-export type SamplingSpec = AskSpec & { readonly isTrusted: boolean };
+/** `hasModel`: there is one of ours to ask. */
+export type SamplingSpec = AskSpec & { readonly isTrusted: boolean; readonly hasModel: boolean };
 export type SamplingEvent =
   | LadderEvent
   /** Somebody has given the whole answer. */
@@ -36,8 +37,7 @@ const sampling = setup({
   },
   guards: {
     isTrusted: ({ context }) => context.spec.isTrusted,
-    /** The port knows. */
-    hasModel: () => false,
+    hasModel: ({ context }) => context.spec.hasModel,
   },
   delays: { patience: ({ context }) => context.spec.patienceMs, expiry: ({ context }) => context.spec.expiryMs },
 });
@@ -49,11 +49,10 @@ const ended = (params: SamplingOutcome) => ({ type: 'final', entry: { type: 'con
 export const samplingMachine = sampling.createMachine({
   id: 'sampling',
   context: ({ input }) => ({ spec: input }),
-  initial: 'opening',
+  initial: 'open',
   states: {
-    opening: { on: { opened: 'open', withdrawn: 'withdrawn' } },
     open: {
-      initial: 'host',
+      initial: 'opening',
       on: { answered: 'answered', rejected: 'rejected', withdrawn: 'withdrawn' },
       after: { expiry: 'expired' },
       states: {
@@ -71,10 +70,8 @@ export const samplingMachine = sampling.createMachine({
           exit: 'stopGenerating',
           on: { generated: 'checking', failed: 'inbox' },
         },
-        checking: {
-          always: { guard: 'isTrusted', target: '#sampling.answered' },
-          on: { approved: '#sampling.answered' },
-        },
+        // What a trusted server's model says is its answer; nothing is left to check.
+        checking: { on: { approved: '#sampling.answered' } },
       },
     },
     answered: ended('answered'),

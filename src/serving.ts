@@ -78,6 +78,7 @@ export function createServing(options: ServingOptions) {
     },
     onAsk: asking.take,
     openAsk: asking.wait,
+    noteVisits: asking.noteVisits,
     onNotice: upkeep.said,
     onRetuned: upkeep.retuned,
     onState(member) {

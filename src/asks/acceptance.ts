@@ -3,7 +3,8 @@
 
 import { TroupeError } from '../failures.ts';
 import type { AskOutcome, Stage } from './ask.ts';
-import type { Given, Live } from './live.ts';
+import type { Live } from './live.ts';
+import type { Given } from './opening.ts';
 import { problemOf } from './replies.ts';
 import type { Loser, Rows } from './rows.ts';
 import type { Validator } from './validator.ts';
@@ -21,27 +22,40 @@ export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptio
 
   async function accept(live: Live, given: Given, stage: Stage | undefined): Promise<AskOutcome | 'open'> {
     if (live.isOver || stage === undefined) throw tooLate(live.id);
-    const problem = await problemOf(live.question, stage, given.reply, { validator, server: live.view().server });
+    const judge = { validator, server: live.view().server };
+    const problem = await problemOf(live.question, stage, given.reply, judge);
     if (problem) throw new TroupeError('invalid', problem);
     claiming.add(live.id);
     try {
-      // A disk that refuses cannot be asked who was first; then it is whoever comes first here.
-      const loser = await rows.claim(live.id, given.reply, given.by).catch(onTrouble);
-      if (loser) throw tooLate(live.id, loser);
-      return settle(live, given, stage);
+      const meant = await claim(live, given, stage);
+      return settle(live, given, meant);
     } finally {
       claiming.delete(live.id);
     }
   }
 
-  /** The answer stands; a word on one stage says nothing on the next, and no answer says that an address was visited. */
-  function settle(live: Live, given: Given, stage: Stage | undefined): AskOutcome | 'open' {
-    const isMeant = given.isWhole ? live.stage !== 'done' && live.stage !== undefined : live.stage === stage;
-    if (!isMeant && live.stage !== undefined && !live.isOver) {
+  /** Resolves with the stage it was claimed at: a whole answer counts at any, until there is nothing left to answer. */
+  async function claim(live: Live, given: Given, stage: Stage): Promise<Stage> {
+    for (;;) {
+      const meant = given.isWhole ? live.stage : stage;
+      if (meant === undefined || live.isOver) throw tooLate(live.id);
+      if (given.isWhole && meant === 'done') throw movedOn(live.id); // no answer says that an address was visited
+      // A disk that refuses cannot be asked who was first; then it is whoever comes first here.
+      const loser = await rows.claim(live.id, meant, given.reply, given.by).catch(onTrouble);
+      if (!loser) return meant;
+      if (loser.status !== 'open') throw tooLate(live.id, loser);
+      if (!given.isWhole || live.stage === meant) throw movedOn(live.id);
+    }
+  }
+
+  /** The answer stands, if what it is an answer to is still what is asked. */
+  function settle(live: Live, given: Given, stage: Stage): AskOutcome | 'open' {
+    if (live.isOver || live.stage === undefined) throw tooLate(live.id);
+    if (live.stage !== stage) {
       rows.reopen(live.view()); // it was claimed for nothing
       throw movedOn(live.id);
     }
-    if (!isMeant || !live.take(given)) throw tooLate(live.id);
+    live.take(given);
     if (live.outcome) return live.outcome;
     if (live.stage === undefined) return 'accepted';
     rows.reopen(live.view());
@@ -58,11 +72,11 @@ export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptio
 
   /** Answers that came through another daemon. */
   function collect(lives: ReadonlyMap<string, Live>): void {
-    for (const { id, reply, by } of rows.answered()) {
+    for (const { id, stage, reply, by } of rows.answered()) {
       const live = lives.get(id);
       if (!live || claiming.has(id)) continue;
       try {
-        settle(live, { reply, by, isWhole: false }, live.stage);
+        settle(live, { reply, by, isWhole: false }, stage);
       } catch (error) {
         onTrouble(error); // it ended this very moment
       }

@@ -51,6 +51,27 @@ export type AskEvent = {
     | 'failed';
 };
 
+/** Whose actor it is: machines are given their ports once, because that costs more than an actor does. */
+const owners = new WeakMap<object, Ports>();
+const portsOf = ({ self }: { self: object }): Ports => owners.get(self) as Ports;
+const ladder = {
+  askHost: (args: { self: object }) => portsOf(args).askHost(),
+  askBus: (args: { self: object }) => portsOf(args).askBus(),
+  applyRule: (args: { self: object }) => portsOf(args).applyRule(),
+  conclude: (args: { self: object }, outcome: AskOutcome) => portsOf(args).conclude(outcome),
+};
+const elicitation = elicitationMachine.provide({
+  actions: { ...ladder, consent: (args) => portsOf(args).consent() },
+});
+const sampling = samplingMachine.provide({
+  actions: {
+    ...ladder,
+    generate: (args) => portsOf(args).generate(),
+    stopGenerating: (args) => portsOf(args).stopGenerating(),
+  },
+});
+const approval = approvalMachine.provide({ actions: ladder });
+
 export function actorFor(question: Question, spec: AskSpec & { readonly isTrusted: boolean }, ports: Ports): AskActor {
   if (question.kind === 'sampling') return samplingActor(spec, ports);
   if (question.kind === 'approval') return approvalActor(spec, ports);
@@ -58,11 +79,8 @@ export function actorFor(question: Question, spec: AskSpec & { readonly isTruste
 }
 
 function elicitationActor(question: Question & { kind: 'elicitation' }, spec: AskSpec, ports: Ports): AskActor {
-  const { askHost, askBus, applyRule, consent } = ports;
-  const conclude = (_: unknown, outcome: AskOutcome) => ports.conclude(outcome);
-  const machine = elicitationMachine.provide({ actions: { askHost, askBus, applyRule, consent, conclude } });
   const isRequired = question.mode === 'url' && question.isRequired;
-  const actor = running(machine, { ...spec, mode: question.mode }, ports);
+  const actor = running(elicitation, { ...spec, mode: question.mode }, ports);
   const hasAgreed = () => actor.leaf() === 'consented';
   return {
     ...actor,
@@ -72,10 +90,7 @@ function elicitationActor(question: Question & { kind: 'elicitation' }, spec: As
 }
 
 function samplingActor(spec: AskSpec & { readonly isTrusted: boolean }, ports: Ports): AskActor {
-  const { askHost, askBus, applyRule, generate, stopGenerating, hasModel } = ports;
-  const conclude = (_: unknown, outcome: AskOutcome) => ports.conclude(outcome);
-  const actions = { askHost, askBus, applyRule, generate, stopGenerating, conclude };
-  const actor = running(samplingMachine.provide({ actions, guards: { hasModel } }), spec, ports);
+  const actor = running(sampling, { ...spec, hasModel: ports.hasModel() }, ports);
   const stage = (): Stage => REVIEWS[actor.leaf()] ?? 'answer';
   return {
     ...actor,
@@ -89,9 +104,7 @@ function samplingActor(spec: AskSpec & { readonly isTrusted: boolean }, ports: P
 }
 
 function approvalActor(spec: AskSpec, ports: Ports): AskActor {
-  const { askHost, askBus, applyRule } = ports;
-  const conclude = (_: unknown, outcome: AskOutcome) => ports.conclude(outcome);
-  const actor = running(approvalMachine.provide({ actions: { askHost, askBus, applyRule, conclude } }), spec, ports);
+  const actor = running(approval, spec, ports);
   return { ...actor, stage: () => 'answer', eventOf: ({ action }) => ({ type: SAID[action] }) };
 }
 
@@ -105,10 +118,11 @@ const WAITS: Record<string, AskView['waitsOn']> = {
   generating: 'model',
 };
 
-function running(machine: AnyStateMachine, input: object, { onCrash }: Ports) {
+function running(machine: AnyStateMachine, input: object, ports: Ports) {
   const actor = createActor(machine, { input });
+  owners.set(actor, ports);
   const leaf = (): string => leafOf((actor.getSnapshot() as Snapshot<unknown> & { value: unknown }).value);
-  actor.subscribe({ error: onCrash });
+  actor.subscribe({ error: ports.onCrash });
   return {
     leaf,
     start: () => void actor.start(),

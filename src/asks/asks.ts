@@ -1,23 +1,26 @@
 // Every open ask of this daemon. Servers' questions come in here, are attributed and checked, and each becomes an actor with
 // a row; whoever answers goes through `accept`, where of two answers one stands. Calls that wait for a word open theirs too.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Call, Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence } from '../failures.ts';
-import type { Attribution, Found } from '../servers/attribution.ts';
+import type { Attribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
-import type { Asked } from '../servers/session.ts';
 import { createAcceptance } from './acceptance.ts';
 import type { Question, Subject } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import { createInbox } from './inbox.ts';
-import { createLive, type Ending, type Given, type Live, type Opening } from './live.ts';
+import { type About, createIntake, TOO_MANY } from './intake.ts';
+import { createLimits } from './limits.ts';
+import { createLive, type Live } from './live.ts';
 import type { Models } from './models.ts';
-import { isRefusal, readQuestion } from './reading.ts';
-import { answerOf, nobody, refused } from './replies.ts';
+import type { Ending, Given } from './opening.ts';
 import type { Rows } from './rows.ts';
 import type { Validator } from './validator.ts';
+import { createVisits } from './visits.ts';
 import type { OpenAsk } from './waiting.ts';
 
 export type AsksOptions = {
@@ -39,13 +42,17 @@ export type Asks = ReturnType<typeof createAsks>;
 
 /** The server gets its answer this long before its call must end, so that it can make something of it. */
 const MARGIN_MS = 2_000;
-const TOO_MANY = 'too many questions are open; answer some, see troupe inbox';
+const ON_DISK_MS = 1_000;
+/** Addresses that people have agreed to visit, and of which nothing was heard since. */
+const MAX_AGREED = 1_000;
 
 export function createAsks(options: AsksOptions) {
-  const { config, rows, validator, attribution, logger, onOpened, onClosed } = options;
+  const { config, rows, validator, logger, onOpened, onClosed } = options;
   const lives = new Map<string, Live>();
   /** Those that wait for an answer; one that was agreed to may live on until the server says that it is done. */
-  const open = new Set<string>();
+  const open = new Map<string, () => void>();
+  const limits = createLimits(() => config().asks.maxOpen);
+  const visits = createVisits();
   let isClosed = false;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const acceptance = createAcceptance({ rows, validator, onTrouble });
@@ -60,63 +67,9 @@ export function createAsks(options: AsksOptions) {
     },
   };
 
-  /** A server asks; it is answered once, unless it asks no more. Nothing that it says can do us harm. */
-  function take(member: Member, asked: Asked): void {
-    try {
-      consider(member, asked);
-    } catch (error) {
-      onTrouble(error);
-      asked.answer(refused(-32603, 'troupe could not handle the question; its log says why'));
-    }
-  }
-
-  function consider(member: Member, asked: Asked): void {
-    const { method, params, origin, signal, answer } = asked;
-    if (method === 'roots/list') return answer({ ok: true, result: options.rootsFor(member) });
-    const question = readQuestion(method, params, member.config.settings.sampling);
-    if (isRefusal(question)) return answer(refused(question.code, question.message));
-    let withdraw = (): void => {};
-    const giveUp = attribution.settle(member, origin, (found) => {
-      if (!found) return answer(nobody(question));
-      withdraw = serve(member, asked, question, found);
-    });
-    const withdrawn = (): void => {
-      giveUp();
-      withdraw();
-    };
-    signal.addEventListener('abort', withdrawn, { once: true });
-  }
-
-  /** Asks on behalf of the calls that were found, which wait as long as they may at all. Returns how to withdraw it. */
-  function serve(member: Member, { method, params, answer }: Asked, question: Question, found: Found): () => void {
-    const resumes = found.requests.map((request) => member.lane.suspend(request));
-    const [request] = found.requests;
-    const deadlines = found.requests.map(({ latestDeadline }) => latestDeadline);
-    const subject = found.isOne && request ? { call: request.call, latestDeadline: request.latestDeadline } : undefined;
-    const live: Live | undefined = ask(member, question, {
-      ...{ subject, principal: found.principal, asked: { method, params }, tool: subject?.call.name ?? '' },
-      latestDeadline: Math.min(...deadlines, Number.POSITIVE_INFINITY),
-      // From here on it is the server's own business, and nobody else's to answer.
-      onConsent(by) {
-        answer(answerOf(question, 'accepted', undefined));
-        if (live) finish(live, { outcome: 'accepted', by });
-      },
-      onEnded(ending) {
-        for (const resume of [...resumes, ...endings]) resume();
-        answer(ending.said ?? answerOf(question, ending.outcome, ending.content));
-      },
-    });
-    if (!live) {
-      for (const resume of resumes) resume();
-      answer(refused(-32603, TOO_MANY));
-      return () => {};
-    }
-    // The last of its calls takes it along, unless the person is at an address, where things may take longer than the call.
-    let left = found.requests.length;
-    const over = () => --left === 0 && live.stage !== undefined && live.withdraw();
-    const endings = found.requests.map((each) => member.lane.whenEnded(each, over));
-    return live.withdraw;
-  }
+  const take = createIntake({
+    ...{ attribution: options.attribution, limits, rootsFor: options.rootsFor, open: ask, agreed, onTrouble },
+  });
 
   /** A call that has not been sent, or was sent back, waits for a word. */
   const wait: OpenAsk = (question, subject, member, onEnded) => {
@@ -129,12 +82,10 @@ export function createAsks(options: AsksOptions) {
     return () => live?.withdraw();
   };
 
-  type About = Pick<Opening, 'subject' | 'principal' | 'tool' | 'asked' | 'onConsent' | 'onEnded'> &
-    Pick<Subject, 'latestDeadline'>;
-
   function ask(member: Member, question: Question, about: About): Live | undefined {
     const { asks } = config();
-    if (open.size >= asks.maxOpen || isClosed) return undefined;
+    const release = isClosed ? undefined : limits.take(member.server, sizeOf(question));
+    if (!release) return undefined;
     const mostMs = about.latestDeadline - now();
     const expiryMs = Math.max(1, Math.round(Math.min(asks.timeoutMs, mostMs - Math.min(MARGIN_MS, mostMs / 10))));
     const { trust: isTrusted, sampling: budget } = member.config.settings;
@@ -147,14 +98,14 @@ export function createAsks(options: AsksOptions) {
       },
     });
     lives.set(live.id, live);
-    open.add(live.id);
+    open.set(live.id, release);
     void begin(live, about.subject);
     return live;
   }
 
-  /** On the disk first; a disk that refuses does not keep a question from being asked. */
+  /** On the disk first; a disk that refuses, or is slow, does not keep a question from being asked. */
   async function begin(live: Live, subject: Subject | undefined): Promise<void> {
-    await rows.add(live.view()).catch(onTrouble);
+    await Promise.race([rows.add(live.view()).catch(onTrouble), sleep(ON_DISK_MS, undefined, { ref: false })]);
     if (live.isOver) return;
     const { id, kind, expiresAt } = live.view();
     onOpened(live);
@@ -163,9 +114,18 @@ export function createAsks(options: AsksOptions) {
     inbox.touch();
   }
 
+  /** An address that somebody visits lives on until the server says that it is done, but not for ever. */
+  function agreed(live: Live, by: string): void {
+    finish(live, { outcome: 'accepted', by });
+    if (lives.size - open.size > MAX_AGREED) [...lives.values()].find(({ stage }) => stage === undefined)?.withdraw();
+  }
+
   /** Nobody can answer it any more. */
   function finish(live: Live, ending: Ending): void {
-    if (!open.delete(live.id)) return;
+    const release = open.get(live.id);
+    if (!release) return;
+    open.delete(live.id);
+    release();
     rows.end(live.id, ending.outcome, ending.by);
     onClosed(live, ending);
     inbox.touch();
@@ -175,6 +135,7 @@ export function createAsks(options: AsksOptions) {
     ...{ take, wait, inbox },
     /** A server says that what was to be done at an address is done. An id that nobody knows is nobody's. */
     completed(member: Member, elicitationId: string, params: Buffer): void {
+      visits.done(member.name, elicitationId, params);
       for (const live of lives.values()) {
         const { question } = live;
         const isIt =
@@ -182,9 +143,9 @@ export function createAsks(options: AsksOptions) {
         if (isIt && live.isOf(member.name)) live.complete(params);
       }
     },
-    get open() {
-      return open.size;
-    },
+    noteVisits: (member: Member, call: Call, outcome: Outcome): void => visits.note(member.name, call, outcome),
+    /** How many wait for an answer, here and in the daemons beside us. */
+    count: (): number => open.size + rows.countOthers(),
     /** Nobody is asked any more, and whoever waits for an answer is told that none will come. */
     close(): void {
       isClosed = true;
@@ -194,3 +155,9 @@ export function createAsks(options: AsksOptions) {
     },
   };
 }
+
+const sizeOf = (question: Question): number => {
+  if (question.kind === 'sampling') return question.request.length;
+  if (question.kind === 'approval') return question.arguments.length;
+  return question.mode === 'form' ? question.schema.length : question.url.length;
+};

@@ -38,13 +38,17 @@ export function createInbox({ lives, rows, validator, acceptance, nudge }: Inbox
     waiting.clear();
   }
 
-  async function answer(id: string, reply: Reply, { by, principal, stage }: Answerer): Promise<AskOutcome | 'open'> {
+  async function answer(
+    id: string,
+    reply: Reply,
+    { by, principal, stage = 'answer' }: Answerer,
+  ): Promise<AskOutcome | 'open'> {
     const live = lives.get(id);
     const row = live ? undefined : rows.find(id);
     const whose = live?.principal ?? row?.principal;
     if (whose === undefined || (principal !== undefined && principal !== whose)) throw unknown(id);
-    const found = live ? live.stage : row && rows.viewOf(row)?.stage;
-    if (stage !== undefined && found !== undefined && stage !== found) throw movedOn(id);
+    const asked = live ? live.stage : row?.status === 'open' ? row.stage : undefined;
+    if (asked !== undefined && asked !== stage) throw movedOn(id);
     if (live) return acceptance.accept(live, { reply, by, isWhole: false }, live.stage);
     return answerThere(row as AskRow, reply, by);
   }
@@ -55,8 +59,8 @@ export function createInbox({ lives, rows, validator, acceptance, nudge }: Inbox
     if (!view || !rows.isServed(row)) throw acceptance.tooLate(row.id, row);
     const problem = await problemOf(questionOf(view), view.stage, reply, { validator, server: row.server });
     if (problem) throw new TroupeError('invalid', problem);
-    const loser = await rows.claim(row.id, reply, by);
-    if (loser) throw acceptance.tooLate(row.id, loser);
+    const loser = await rows.claim(row.id, view.stage, reply, by);
+    if (loser) throw loser.status === 'open' ? movedOn(row.id) : acceptance.tooLate(row.id, loser);
     nudge();
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {

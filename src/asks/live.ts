@@ -2,61 +2,15 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Answer, Asking } from '../calls/call.ts';
-import type { AskSettings, SamplingBudget } from '../config/types.ts';
 import { sentence, TroupeError } from '../failures.ts';
 import { actorFor, type Ports } from './actors.ts';
-import type { AskOutcome, AskView, Question, Reply, Stage, Subject } from './ask.ts';
-import type { Answerers } from './bus.ts';
-import { askedOf, spokenBy } from './host.ts';
-import type { Models } from './models.ts';
+import type { AskOutcome, AskView, Reply, Stage } from './ask.ts';
+import { type Asked, askedAgain, askedOf, spokenBy } from './host.ts';
+import type { Given, LiveWorld, Opening } from './opening.ts';
 import { isRequest } from './replies.ts';
 import { ruledReply } from './rules.ts';
 import { shown } from './views.ts';
 
-/** A question about to be asked. */
-export type Opening = {
-  readonly question: Question;
-  readonly server: string;
-  /** The process that asks. */
-  readonly instance: string;
-  readonly principal: string;
-  readonly tool: string;
-  /** The call it is about, where its host may be asked. */
-  readonly subject: Subject | undefined;
-  /** As the server wrote it; the host gets the same bytes. */
-  readonly asked?: { readonly method: string; readonly params: Buffer };
-  readonly expiryMs: number;
-  readonly isTrusted: boolean;
-  readonly budget: SamplingBudget;
-  /** The person has agreed to visit an address; what happens there may take its time. */
-  readonly onConsent: (by: string) => void;
-  readonly onEnded: (ending: Ending) => void;
-};
-export type Ending = {
-  readonly outcome: AskOutcome;
-  readonly by: string;
-  readonly content?: Buffer;
-  /** What a host said, in its own bytes. */
-  readonly said?: Answer;
-};
-
-export type LiveWorld = {
-  readonly settings: () => AskSettings;
-  readonly answerers: Answerers;
-  readonly models: Models;
-  /** Judges a reply, and lets it stand if it is the first; throws a TroupeError if it is not, or is none. */
-  readonly accept: (live: Live, given: Given) => Promise<AskOutcome | 'open'>;
-  /** What the inbox shows of it has changed. */
-  readonly onChanged: (live: Live) => void;
-  readonly onTrouble: (error: unknown) => void;
-};
-export type Given = {
-  readonly reply: Reply;
-  readonly by: string;
-  readonly said?: Answer;
-  /** It is an answer to the question itself, not a word on what a model is to say or has said. */
-  readonly isWhole: boolean;
-};
 export type Live = ReturnType<typeof createLive>;
 
 export function createLive(world: LiveWorld, opening: Opening) {
@@ -67,16 +21,16 @@ export function createLive(world: LiveWorld, opening: Opening) {
   let given: Given | undefined;
   let asking: Asking | undefined;
   let hasSpoken = false;
+  let wasSentBack = false;
   let request = question.kind === 'sampling' ? question.request : undefined;
   let result: Buffer | undefined;
   let outcome: AskOutcome | undefined;
+  let parsed: { readonly request: Buffer | undefined; readonly fields: ReturnType<typeof shown> } | undefined;
   let generating: AbortController | undefined;
 
   const ports: Ports = {
     askHost() {
-      const ask = askedOf(question, opening);
-      asking = subject?.call.onAsk?.({ ...ask, answer: heard });
-      if (!asking) actor.send({ type: 'host.passed' });
+      if (!askHost(askedOf(question, opening))) actor.send({ type: 'host.passed' });
     },
     askBus() {
       const accept = (reply: Reply) => tryTo({ reply, by: 'a service on the bus', isWhole: true });
@@ -103,19 +57,38 @@ export function createLive(world: LiveWorld, opening: Opening) {
       const content = reply?.action === 'accept' ? (reply.content ?? result) : undefined;
       onEnded({ outcome: ended, by, ...(content && { content }), ...(said && { said }) });
     },
-    onCrash: world.onTrouble,
+    // A bug of ours must not leave a question that never ends.
+    onCrash(error) {
+      world.onTrouble(error);
+      if (outcome === undefined) ports.conclude('withdrawn');
+    },
   };
   const { hostMs: patienceMs } = world.settings();
   const spec = { patienceMs, expiryMs: opening.expiryMs, isTrusted: opening.isTrusted };
   const actor = actorFor(question, spec, ports);
 
-  /** The host has spoken. What it cannot answer, and what does not answer the question, is for the next in line. */
+  function askHost(ask: Asked | undefined): boolean {
+    const isOurs = question.kind === 'approval';
+    hasSpoken = false;
+    asking = ask && subject?.call.onAsk?.({ ...ask, isOurs, answer: heard });
+    return asking !== undefined;
+  }
+
+  /** The host has spoken. What it cannot answer is for the next in line. */
   function heard(answer: Answer): void {
     hasSpoken = true;
     const reply = spokenBy(question, answer);
     if (!reply) return step('host.passed');
     const said = question.kind === 'approval' ? {} : { said: answer };
-    void tryTo({ reply, by: 'the host', isWhole: true, ...said }).then((problem) => problem && step('host.passed'));
+    void tryTo({ reply, by: 'the host', isWhole: true, ...said }).then((problem) => problem && sendBack(problem));
+  }
+
+  /** A form that was not filled in as it wants to be goes back once, with what is wrong; then it counts as left alone. */
+  function sendBack(problem: string): void {
+    const again = wasSentBack ? undefined : askedAgain(askedOf(question, opening), problem);
+    if (wasSentBack) void tryTo({ reply: { action: 'cancel' }, by: 'the host', isWhole: true });
+    else if (!again || actor.isOver() || !askHost(again)) step('host.passed');
+    wasSentBack = true;
   }
 
   /** The sentence why it does not stand, for whoever can mend it; nothing when there is no more to be said. */
@@ -136,9 +109,12 @@ export function createLive(world: LiveWorld, opening: Opening) {
     const { signal } = generating;
     if (!params) return;
     try {
-      result = await world.models.generate({ server, budget: opening.budget, params, signal });
-      if (!signal.aborted && opening.isTrusted) given = { reply: { action: 'accept' }, by: 'a model', isWhole: true };
-      if (!signal.aborted) step('generated');
+      const content = await world.models.generate({ server, budget: opening.budget, params, signal });
+      if (signal.aborted) return;
+      if (opening.isTrusted)
+        return void (await tryTo({ reply: { action: 'accept', content }, by: 'a model', isWhole: true }));
+      result = content;
+      step('generated');
     } catch (error) {
       if (signal.aborted) return;
       world.onTrouble(new TroupeError('rejected', `a model did not answer for ${server}: ${sentence(error)}`));
@@ -152,10 +128,17 @@ export function createLive(world: LiveWorld, opening: Opening) {
     if (!actor.isOver()) world.onChanged(live);
   }
 
+  /** Read once: a request may hold pictures, and the inbox is listed often. */
+  function fields(): ReturnType<typeof shown> {
+    if (parsed?.request !== request) parsed = undefined;
+    parsed ??= { request, fields: shown(question, request) };
+    return parsed.fields;
+  }
+
   function view(): AskView {
     return {
       ...{ id, server, tool, principal, openedAt, expiresAt: openedAt + opening.expiryMs },
-      ...{ ...shown(question, request), stage: actor.stage() ?? 'answer', waitsOn: actor.waitsOn() },
+      ...{ ...fields(), stage: actor.stage() ?? 'answer', waitsOn: actor.waitsOn() },
       ...(result && actor.stage() === 'result' && { result: JSON.parse(result.toString()) }),
     };
   }
@@ -174,15 +157,13 @@ export function createLive(world: LiveWorld, opening: Opening) {
     /** Whether that process asked it. */
     isOf: (instance: string): boolean => opening.instance === instance,
     opened: () => actor.send({ type: 'opened' }),
-    /** The answer stands. False when it had ended before. */
-    take(answer: Given): boolean {
-      if (actor.isOver()) return false;
+    /** The answer stands. */
+    take(answer: Given): void {
       const content = answer.reply.action === 'accept' ? answer.reply.content : undefined;
       const event = actor.eventOf(answer.reply, answer.isWhole);
       if (event.type === 'approved' && content && isRequest(content)) request = content;
       given = event.type === 'approved' && actor.stage() === 'request' ? undefined : answer;
       actor.send(event);
-      return true;
     },
     withdraw: () => actor.send({ type: 'withdrawn' }),
     /** The server says that what was to be done at the address is done. */

@@ -2,7 +2,7 @@
 // specification has for it, and the sentence goes back to the server.
 
 import type { SamplingBudget } from '../config/types.ts';
-import { member, stringOf } from '../protocol/json.ts';
+import { member, members, stringOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { readAddress } from './address.ts';
 import type { Question } from './ask.ts';
@@ -12,12 +12,13 @@ import { readSampling } from './messages.ts';
 export type Refusal = { readonly code: number; readonly message: string };
 
 const INVALID = -32602;
-const MESSAGE_CHARACTERS = 4_096;
+export const MESSAGE_CHARACTERS = 4_096;
 const ID_CHARACTERS = 1_024;
 const EMPTY = Buffer.from('{}');
 
 /** The question, or why it is none. Methods that we do not know are no questions. */
 export function readQuestion(method: string, params: Buffer, limits: SamplingBudget): Question | Refusal {
+  if (hasTwins(params)) return invalid('the params have a member twice'); // what we check must be what is shown
   if (method === 'elicitation/create') return readElicitation(params);
   if (method === 'sampling/createMessage') return readRequest(params, limits);
   return { code: -32601, message: `troupe does not answer ${method.slice(0, 60)}` };
@@ -61,6 +62,11 @@ function readRequest(params: Buffer, { maxIterations }: SamplingBudget): Questio
   if (read.iterations > maxIterations)
     return { code: -1, message: `this conversation has used tools ${maxIterations} times, which is the limit` };
   return { kind: 'sampling', message: read.message, request: params };
+}
+
+function hasTwins(object: Buffer): boolean {
+  const keys = [...members(object)].map(([key]) => key);
+  return new Set(keys).size < keys.length;
 }
 
 const invalid = (message: string): Refusal => ({ code: INVALID, message });

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { AskRow } from '../store/rows.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
-import type { AskOutcome, AskView, Reply } from './ask.ts';
+import type { AskOutcome, AskView, Reply, Stage } from './ask.ts';
 
 export type RowsOptions = {
   readonly store: Store;
@@ -45,22 +45,20 @@ export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOpti
     /** Resolves when it is on the disk. */
     add: (view: AskView): Promise<void> =>
       store.commit('addAsk', [
-        ...[view.id, view.kind, view.server, view.tool, view.principal, daemon, sealed(view)],
+        ...[view.id, view.kind, view.server, view.tool, view.principal, daemon, view.stage, sealed(view)],
         ...[view.openedAt, view.expiresAt],
       ]),
-    update: (view: AskView): void => store.write('setAskBody', [sealed(view), view.id]),
+    update: (view: AskView): void => store.write('setAskBody', [sealed(view), view.stage, view.id]),
     /** Resolves with nothing when this answer stands. */
-    async claim(id: string, reply: Reply, by: string): Promise<Loser | undefined> {
+    async claim(id: string, stage: Stage, reply: Reply, by: string): Promise<Loser | undefined> {
       const token = randomUUID();
       const content = reply.action === 'accept' ? reply.content?.toString() : undefined;
       const answer = seal.seal(JSON.stringify({ action: reply.action, content }), nameOf(id));
-      await store.commit('answerAsk', [answer, by, token, id]);
+      await store.commit('answerAsk', [answer, by, token, id, stage]);
       const row = find(id);
-      return row?.token === token && row.status === 'answered'
-        ? undefined
-        : (row ?? { status: 'ended', answered_by: null, outcome: null });
+      return row?.token === token ? undefined : row; // one that is not on the disk yet is known to nobody else
     },
-    reopen: (view: AskView): void => store.write('reopenAsk', [sealed(view), view.id]),
+    reopen: (view: AskView): void => store.write('reopenAsk', [sealed(view), view.stage, view.id]),
     end: (id: string, outcome: AskOutcome, by: string): void =>
       store.write('endAsk', [outcome, by || null, Date.now(), id]),
     /** Whether its daemon is there to take an answer. */
@@ -68,23 +66,27 @@ export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOpti
     /** What other daemons, where they run, have open. */
     ofOthers: (): AskView[] =>
       store
-        .all<AskRow>('openAsks', [MAX_LISTED])
-        .filter((row) => row.daemon !== daemon && isAlive(row.daemon))
+        .all<AskRow>('openAsks', [daemon, MAX_LISTED])
+        .filter((row) => isAlive(row.daemon))
         .flatMap((row) => viewOf(row) ?? []),
+    countOthers: (): number =>
+      store
+        .all<{ daemon: string; count: number }>('askOwners', [daemon])
+        .reduce((sum, { daemon: owner, count }) => sum + (isAlive(owner) ? count : 0), 0),
     /** What was answered through another daemon, and is ours to pass on. */
-    answered: (): { id: string; reply: Reply; by: string }[] =>
-      store.all<AskRow>('answeredAsks', [daemon]).flatMap(({ id, answer, answered_by }) => {
+    answered: (): { id: string; stage: Stage; reply: Reply; by: string }[] =>
+      store.all<AskRow>('answeredAsks', [daemon]).flatMap(({ id, stage, answer, answered_by }) => {
         const text = answer && seal.open(answer, nameOf(id));
         if (!text) return [];
         const { action, content } = JSON.parse(text);
         const reply = { action, ...(content !== undefined && { content: Buffer.from(content) }) };
-        return [{ id, reply, by: answered_by ?? '' }];
+        return [{ id, stage: stage as Stage, reply, by: answered_by ?? '' }];
       }),
     /** Those of daemons that run no more have ended, for their calls have: ours of an earlier life, too. */
     async interrupt(): Promise<AskRow[]> {
       const daemons = store.all<{ daemon: string }>('askDaemons').map((row) => row.daemon);
       const gone = daemons.filter((each) => each === daemon || !isAlive(each));
-      const left = store.all<AskRow>('openAsks', [MAX_LISTED]).filter((row) => gone.includes(row.daemon));
+      const left = gone.flatMap((each) => store.all<AskRow>('liveAsks', [each]));
       await Promise.all(gone.map((each) => store.commit('interruptAsks', [Date.now(), each]))).catch(onTrouble);
       return left;
     },

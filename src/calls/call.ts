@@ -17,6 +17,8 @@ export type Signal =
 export type Ask = {
   readonly method: string;
   readonly params: Buffer;
+  /** It is troupe's own, such as an approval: it says itself which server it is about. */
+  readonly isOurs?: boolean;
   /** Called at most once. */
   readonly answer: (answer: Answer) => void;
 };
@@ -54,6 +56,8 @@ export type Call = {
   readonly onAsk?: (ask: Ask) => Asking | undefined;
   /** The caller knows itself what to do when a server wants an address visited first (-32042). */
   readonly handlesUrls?: boolean;
+  /** What a server wanted visited before this call is done; only for who handles that itself, and also after the outcome. */
+  readonly onElicited?: (params: Buffer) => void;
   /** Called exactly once. */
   readonly settle: (outcome: Outcome) => void;
 };

@@ -78,8 +78,9 @@ export function createLane(options: LaneOptions) {
     deadlines.remove(request);
     if (request.progress) flushProgress(request);
     if (request.call.door !== 'troupe') lastActiveAt = echo.settled(request.call);
-    onSettled(request, outcome);
+    // First: what is still asked on its behalf is withdrawn before its caller hears the outcome.
     if (request.onEnded) for (const listener of request.onEnded) listener();
+    onSettled(request, outcome);
     if (entrance.length > 0) entrance.pump();
     if (onIdle && sent.size === 0) onIdle();
   }

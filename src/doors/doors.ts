@@ -102,7 +102,7 @@ export async function openDoors(options: DoorsOptions) {
   const status = () =>
     statusOf({
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
-      ...{ http: hosts.status, sessions: sessions.count, asks: { open: asking.inbox.list().length } },
+      ...{ http: hosts.status, sessions: sessions.count, asks: { open: asking.count() } },
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
         ...{ instance: paths.instance ?? null },

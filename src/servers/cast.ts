@@ -20,7 +20,7 @@ import { createInteractive } from './interactive.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { createPools } from './pools.ts';
-import { createReception } from './reception.ts';
+import { createReception, type ReceptionOptions } from './reception.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
 
 export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
@@ -30,6 +30,7 @@ export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly record: Recorder;
   /** Calls that wait for somebody's word ask for it there. */
   readonly openAsk: OpenAsk;
+  readonly noteVisits?: ReceptionOptions['noteVisits'];
   readonly onState: (member: Member) => void;
   /** It has new settings and keeps its process. */
   readonly onRetuned: (member: Member) => void;
@@ -143,6 +144,7 @@ export function createCast(options: CastOptions) {
   const instances = createInstances({ members, launch, remove });
   const reception = createReception({
     ...{ catalog, store: options.store, record: options.record, openAsk: options.openAsk },
+    ...(options.noteVisits && { noteVisits: options.noteVisits }),
     memberFor: ({ server, principal, holder }) => instances.memberFor(server, principal, holder),
     isThere: (member) => members.get(member.name) === member,
     wake: ({ name }) => tell(name, { type: 'wanted' }),

@@ -11,6 +11,8 @@ import type { Member } from './member.ts';
 
 export type ReceptionOptions = Omit<WaitingOptions, 'cancellable' | 'dispatch' | 'record'> & {
   readonly record: Recorder;
+  /** A call was refused whose host may be told later that it need not be any more. */
+  readonly noteVisits?: (member: Member, call: Call, outcome: Outcome) => void;
 };
 
 export function createReception(options: ReceptionOptions) {
@@ -45,6 +47,7 @@ export function createReception(options: ReceptionOptions) {
     },
     settled(member: Member, request: InFlight, outcome: Outcome): void {
       const { call } = request;
+      if (call.onElicited && !outcome.ok) options.noteVisits?.(member, call, outcome);
       if (!waiting.isHeldBack(member, request, outcome)) {
         if (call.isCancellable) cancellable.remove(call);
         call.settle(outcome);

@@ -62,6 +62,8 @@ export type AskRow = {
   principal: string;
   daemon: string;
   status: 'open' | 'answered' | 'ended';
+  /** What is wanted of whoever answers now. */
+  stage: string;
   /** Sealed; nothing once it has ended. */
   body: Buffer | null;
   answer: Buffer | null;

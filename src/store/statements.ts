@@ -61,14 +61,14 @@ export const WRITES = {
     WHERE leases.until < ? OR leases.until > ?`,
   releaseLease: 'UPDATE leases SET until = 0 WHERE name = ? AND owner = ? AND epoch = ?',
 
-  addAsk: `INSERT INTO asks (id, kind, server, tool, principal, daemon, status, body, opened_at, expires_at)
-    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?)`,
-  setAskBody: `UPDATE asks SET body = ? WHERE id = ? AND status = 'open'`,
-  // The first answer stands: (answer, who, a token by which the winner knows itself, id).
+  addAsk: `INSERT INTO asks (id, kind, server, tool, principal, daemon, status, stage, body, opened_at, expires_at)
+    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)`,
+  setAskBody: `UPDATE asks SET body = ?, stage = ? WHERE id = ? AND status = 'open'`,
+  // The first answer stands: (answer, who, a token by which the winner knows itself, id, what it is an answer to).
   answerAsk: `UPDATE asks SET status = 'answered', answer = ?, answered_by = ?, token = ?
-    WHERE id = ? AND status = 'open'`,
-  // After a word that is not the last one: (new body, id).
-  reopenAsk: `UPDATE asks SET status = 'open', body = ?, answer = NULL, token = NULL WHERE id = ? AND status = 'answered'`,
+    WHERE id = ? AND status = 'open' AND stage = ?`,
+  // After a word that is not the last one: (new body, what is wanted next, id).
+  reopenAsk: `UPDATE asks SET status = 'open', body = ?, stage = ?, answer = NULL WHERE id = ? AND status = 'answered'`,
   // What was asked and answered is nobody's business any more.
   endAsk: `UPDATE asks SET status = 'ended', outcome = ?, answered_by = ?, ended_at = ?, body = NULL, answer = NULL
     WHERE id = ? AND status != 'ended'`,
@@ -114,8 +114,11 @@ export const READS = {
     ORDER BY at DESC, rowid DESC LIMIT 1`,
   lease: 'SELECT * FROM leases WHERE name = ?',
   ask: 'SELECT * FROM asks WHERE id = ?',
-  openAsks: `SELECT * FROM asks WHERE status = 'open' ORDER BY opened_at, id LIMIT ?`,
+  // Of all daemons but that one.
+  openAsks: `SELECT * FROM asks WHERE status = 'open' AND daemon != ? ORDER BY opened_at, id LIMIT ?`,
+  liveAsks: `SELECT * FROM asks WHERE status != 'ended' AND daemon = ?`,
   answeredAsks: `SELECT * FROM asks WHERE status = 'answered' AND daemon = ?`,
+  askOwners: `SELECT daemon, count(*) AS count FROM asks WHERE status = 'open' AND daemon != ? GROUP BY daemon`,
   askDaemons: `SELECT DISTINCT daemon FROM asks WHERE status != 'ended'`,
   approval: 'SELECT fingerprint FROM approvals WHERE principal = ? AND server = ? AND tool = ?',
   usage: 'SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage WHERE server = ? AND at > ?',

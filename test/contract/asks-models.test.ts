@@ -7,6 +7,7 @@ import { askStage, SAMPLING, URL } from '../support/asks.ts';
 import { eventually } from '../support/eventually.ts';
 
 const person = { by: 'troupe answer' };
+const seeing = (stage: 'request' | 'result' | 'done') => ({ ...person, stage });
 const json = (value: object) => Buffer.from(JSON.stringify(value));
 const yes = (content?: object) => ({ action: 'accept' as const, ...(content && { content: json(content) }) });
 const message = (text: string) => ({ role: 'assistant', model: 'm1', content: { type: 'text', text } });
@@ -67,7 +68,8 @@ describe('an address to visit', () => {
     s.asked[0]?.answer({ ok: true, result: json({ action: 'accept' }) }); // which says nothing of having been there
     await s.store.flush();
     expect([(await s.theAsk()).stage, endings]).toEqual(['done', []]);
-    expect(await s.asks.inbox.answer(id, yes(), person)).toBe('completed');
+    await expect(s.asks.inbox.answer(id, yes(), person)).rejects.toThrow(/has moved on/);
+    expect(await s.asks.inbox.answer(id, yes(), seeing('done'))).toBe('completed');
     expect(endings).toEqual(['completed']);
   });
 });
@@ -82,11 +84,11 @@ describe('a request to a model', () => {
     const { id, request } = await s.theAsk();
     expect([request, heard]).toEqual([SAMPLING, []]);
     const edited = { ...SAMPLING, messages: [{ role: 'user', content: { type: 'text', text: 'good day' } }] };
-    expect(await s.asks.inbox.answer(id, yes(edited), person)).toBe('open');
+    expect(await s.asks.inbox.answer(id, yes(edited), seeing('request'))).toBe('open');
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'result');
     expect([heard, (await s.theAsk()).result]).toEqual([[edited], message('you said good day')]);
     expect(s.replies).toEqual([]);
-    expect(await s.asks.inbox.answer(id, yes(message('Good day to you')), person)).toBe('answered');
+    expect(await s.asks.inbox.answer(id, yes(message('Good day to you')), seeing('result'))).toBe('answered');
     expect(s.replies).toMatchObject([{ id: 'q1', result: message('Good day to you') }]);
   });
 
@@ -97,9 +99,9 @@ describe('a request to a model', () => {
     s.ask('q1', SAMPLING, 'sampling/createMessage');
     const { id } = await s.theAsk();
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'request');
-    await s.asks.inbox.answer(id, yes(), person);
+    await s.asks.inbox.answer(id, yes(), seeing('request'));
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'result');
-    expect(await s.asks.inbox.answer(id, yes(), person)).toBe('answered');
+    expect(await s.asks.inbox.answer(id, yes(), seeing('result'))).toBe('answered');
     expect(s.replies).toMatchObject([{ result: message('you said hi') }]);
   });
 
@@ -111,8 +113,8 @@ describe('a request to a model', () => {
     const { id } = await s.theAsk();
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'request');
     const both = await Promise.allSettled([
-      s.asks.inbox.answer(id, yes(), person),
-      s.asks.inbox.answer(id, yes(), person),
+      s.asks.inbox.answer(id, yes(), seeing('request')),
+      s.asks.inbox.answer(id, yes(), seeing('request')),
     ]);
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'result');
@@ -126,12 +128,12 @@ describe('a request to a model', () => {
     s.ask('q1', SAMPLING, 'sampling/createMessage');
     const first = await s.theAsk();
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'request');
-    expect(await s.asks.inbox.answer(first.id, { action: 'decline' }, person)).toBe('rejected');
+    expect(await s.asks.inbox.answer(first.id, { action: 'decline' }, seeing('request'))).toBe('rejected');
     expect(s.replies[0].error).toEqual({ code: -1, message: 'User rejected sampling request' });
     s.ask('q2', SAMPLING, 'sampling/createMessage');
     const second = await s.theAsk();
     await eventually(() => s.asks.inbox.list()[0]?.stage === 'request');
-    expect(await s.asks.inbox.answer(second.id, yes(message('by hand')), person)).toBe('answered');
+    expect(await s.asks.inbox.answer(second.id, yes(message('by hand')), seeing('request'))).toBe('answered');
     expect([s.replies[1].result, heard]).toEqual([message('by hand'), []]);
   });
 

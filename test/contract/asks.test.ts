@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import type { InFlight } from '../../src/calls/request.ts';
 import type { AskRow } from '../../src/store/rows.ts';
-import { askStage, FORM, SAMPLING, URL } from '../support/asks.ts';
+import { askStage, FORM, SAMPLING } from '../support/asks.ts';
 import { eventually } from '../support/eventually.ts';
 
 const accept = (content: object) => ({
@@ -33,17 +33,33 @@ describe('the host of the call', () => {
     expect(JSON.stringify(s.closed[0]?.ending.said, bytes)).toContain('90071992547409931');
   });
 
-  it('is passed over when its answer does not fit the question, and the server sees nothing of that', async () => {
+  it('gets its form back once when the answer does not fit, with what is wrong, and may mend it', async () => {
     await using s = await askStage();
     s.call();
     s.ask('q1');
     await eventually(() => s.asked.length === 1);
     s.asked[0]?.answer(accept({ age: 3 }));
-    await eventually(() => s.asks.inbox.list()[0]?.waitsOn === 'inbox');
-    const { id } = await s.theAsk();
+    await eventually(() => s.asked.length === 2);
+    expect(JSON.parse(String(s.asked[1]?.params))).toEqual({
+      ...FORM,
+      message: expect.stringMatching(/^\(age: .*18.*\) How old are you\?$/),
+    });
     expect(s.replies).toEqual([]);
-    await s.asks.inbox.answer(id, saying('accept', { age: 30 }), person);
-    expect(s.replies).toMatchObject([{ id: 'q1', result: { action: 'accept', content: { age: 30 } } }]);
+    s.asked[1]?.answer(accept({ age: 30 }));
+    expect(await eventually(() => s.replies[0] ?? false)).toMatchObject({ result: { content: { age: 30 } } });
+  });
+
+  it('that does not mend it has left it alone: the server never sees what does not fit, and waits no longer', async () => {
+    await using s = await askStage();
+    s.call();
+    s.ask('q1');
+    await eventually(() => s.asked.length === 1);
+    s.asked[0]?.answer(accept({ age: 3 }));
+    await eventually(() => s.asked.length === 2);
+    s.asked[1]?.answer(accept({ name: 'x' }));
+    await eventually(() => s.replies.length === 1);
+    expect(s.replies).toEqual([{ jsonrpc: '2.0', id: 'q1', result: { action: 'cancel' } }]);
+    expect(s.asked).toHaveLength(2);
   });
 
   it('is told to forget the question when somebody else has answered it, and its own answer counts no more', async () => {
@@ -171,43 +187,5 @@ describe('the inbox', () => {
     expect(s.store.get<AskRow>('ask', [id])).toMatchObject({
       ...{ status: 'ended', outcome: 'accepted', answered_by: 'troupe answer', body: null, answer: null },
     });
-  });
-});
-
-describe('what nobody answers', () => {
-  it('expires: a form is cancelled, sampling is rejected', async () => {
-    await using s = await askStage({ canAnswer: false, asks: { timeoutMs: 50 } });
-    s.call();
-    s.ask('q1');
-    s.ask('q2', SAMPLING, 'sampling/createMessage');
-    await eventually(() => s.replies.length === 2);
-    expect(s.replies).toMatchObject([{ result: { action: 'cancel' } }, { error: { code: -1 } }]);
-    expect(s.closed.map(({ ending }) => ending.outcome)).toEqual(['expired', 'expired']);
-  });
-
-  it('is answered by the first rule that fits', async () => {
-    const rules = [
-      { server: 'beta', answer: 'cancel' },
-      { tool: 'fi*', kind: 'elicitation', answer: 'defaults' },
-    ];
-    await using s = await askStage({ canAnswer: false, asks: { rules } });
-    s.call();
-    const properties = { name: { type: 'string', default: 'Ada' }, size: { type: 'integer', default: 3 } };
-    s.ask('q1', { message: 'Who?', requestedSchema: { type: 'object', properties, required: ['name'] } });
-    expect(await eventually(() => s.replies[0] ?? false)).toMatchObject({
-      result: { action: 'accept', content: { name: 'Ada', size: 3 } },
-    });
-    s.ask('q2'); // has no default, so the rule has no answer
-    expect((await s.theAsk()).message).toBe(FORM.message);
-  });
-
-  it('is refused with the code of the specification when it is no question', async () => {
-    await using s = await askStage();
-    s.call();
-    s.ask('q1', { mode: 'voice', message: 'Say it' });
-    s.ask('q2', { message: 'x', requestedSchema: { type: 'object', properties: { a: { type: 'object' } } } });
-    s.ask('q3', { ...URL, url: 'javascript:alert(1)' });
-    s.ask('q4', {}, 'roots/move');
-    expect(s.replies.map(({ error }) => error.code)).toEqual([-32602, -32602, -32602, -32601]);
   });
 });

@@ -16,6 +16,7 @@ beforeAll(async () => {
     servers: {
       ...{ visited: fixture('url-required'), finished: fixture('url-required'), said: fixture('url-required') },
       ...{ refused: fixture('url-required'), quick: fixture('url-required'), host: fixture('url-required') },
+      told: fixture('url-required'),
       everything: { command: process.execPath, args: [EVERYTHING, 'stdio'] },
     },
     troupe: { http: { address: '127.0.0.1:0' } },
@@ -91,6 +92,20 @@ test('a host that knows of addresses gets the error as it is, and one that does 
   expect((await answer).result.content[0].text).toBe('sent');
   wise.close();
   simple.close();
+});
+
+test('a host that knows of addresses is told when what it visits is done, after its call was refused', async () => {
+  const capabilities = { elicitation: { url: {} } };
+  const host = await rawHost(`${await d.http()}/mcp/told`, { capabilities });
+  const { error } = await host.ask('tools/call', { name: 'mail', arguments: {} });
+  const standing = await host.get();
+  await (await fetch(error.data.elicitations[0].url)).text();
+  for await (const { message } of standing.events) {
+    if (message.method !== 'notifications/elicitation/complete') continue;
+    expect(message.params).toEqual({ elicitationId: error.data.elicitations[0].elicitationId });
+    break;
+  }
+  await host.close();
 });
 
 test('the reference server’s own tool is called again after the word, and then asks in the ordinary way', async () => {

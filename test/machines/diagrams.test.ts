@@ -3,21 +3,29 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { approvalMachine } from '../../machines/approval.ts';
 import { brokerMachine } from '../../machines/broker.ts';
 import { busMachine } from '../../machines/bus.ts';
 import { daemonMachine } from '../../machines/daemon.ts';
+import { elicitationMachine } from '../../machines/elicitation.ts';
 import { fleetMachine } from '../../machines/fleet.ts';
 import { requestMachine } from '../../machines/request.ts';
+import { rootsMachine } from '../../machines/roots.ts';
+import { samplingMachine } from '../../machines/sampling.ts';
 import { serverMachine } from '../../machines/server.ts';
 import { sessionMachine } from '../../machines/session.ts';
 import { diagrams } from '../../src/diagrams.ts';
 
 const machines = {
+  approvalMachine,
   brokerMachine,
   busMachine,
   daemonMachine,
+  elicitationMachine,
   fleetMachine,
   requestMachine,
+  rootsMachine,
+  samplingMachine,
   serverMachine,
   sessionMachine,
 };

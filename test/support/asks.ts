@@ -1,11 +1,13 @@
 // Asks of one server in this process: a real lane, session, store and validator; a caller that keeps what it is asked; no
 // bus, so that the rung there passes. Gone with the scope.
 
+import { join } from 'node:path';
 import pino from 'pino';
 import { createAsks } from '../../src/asks/asks.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
-import type { Ending, Live } from '../../src/asks/live.ts';
+import type { Live } from '../../src/asks/live.ts';
 import type { Models } from '../../src/asks/models.ts';
+import type { Ending } from '../../src/asks/opening.ts';
 import { createRows } from '../../src/asks/rows.ts';
 import { createValidator } from '../../src/asks/validator.ts';
 import { subjects } from '../../src/bus/subjects.ts';
@@ -79,6 +81,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));
   return {
     ...{
+      file: join(dir.path, 'troupe.db'),
       store,
       asks,
       rows,

@@ -10,6 +10,7 @@ export const asks = `
     principal TEXT NOT NULL,
     daemon TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'ended')),
+    stage TEXT NOT NULL,
     body BLOB,
     answer BLOB,
     answered_by TEXT,

@@ -66,3 +66,9 @@ export const draft2020 = {
   else: { required: ['email'] },
   additionalProperties: false,
 };
+
+export const account = {
+  type: 'object',
+  properties: { username: { type: 'string' }, email: { type: 'string' } },
+  required: ['username', 'email'],
+};

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateMessageResultSchema, ElicitResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { audio, embedded, image, text } from './contents.mjs';
-import { choices, defaults, draft2020, nothing, oneText } from './schemas.mjs';
+import { account, choices, defaults, draft2020, nothing, oneText } from './schemas.mjs';
 
 const plain = (description, ...content) => ({ description, inputSchema: nothing, run: () => ({ content }) });
 
@@ -33,7 +33,7 @@ export const tools = {
   test_elicitation: {
     description: 'Asks a person',
     inputSchema: oneText('message'),
-    run: ({ message }, extra) => elicits(extra, message, oneText('response')),
+    run: ({ message }, extra) => elicits(extra, message, account),
   },
   test_elicitation_sep1034_defaults: {
     description: 'Asks a person, with an answer to each question proposed',

@@ -1,0 +1,92 @@
+// Servers' questions as they come in: checked, attributed, asked on behalf of the calls they belong to, and answered once,
+// whatever becomes of the call, the server or whoever was asked.
+
+import type { Attribution, Found } from '../servers/attribution.ts';
+import type { Member } from '../servers/member.ts';
+import type { Asked } from '../servers/session.ts';
+import type { Question, Subject } from './ask.ts';
+import type { Limits } from './limits.ts';
+import type { Live } from './live.ts';
+import type { Opening } from './opening.ts';
+import { isRefusal, readQuestion } from './reading.ts';
+import { answerOf, nobody, refused } from './replies.ts';
+
+export type IntakeOptions = {
+  readonly attribution: Attribution;
+  readonly limits: Limits;
+  /** What a server may know of the directories that people work in. */
+  readonly rootsFor: (member: Member) => Buffer;
+  /** Nothing when no further one can be open. */
+  readonly open: (member: Member, question: Question, about: About) => Live | undefined;
+  /** Nobody is to answer it any more, though the server may still say that it is done. */
+  readonly agreed: (live: Live, by: string) => void;
+  readonly onTrouble: (error: unknown) => void;
+};
+/** What is known of a question that is about to be asked. */
+export type About = Pick<Opening, 'subject' | 'principal' | 'tool' | 'asked' | 'onConsent' | 'onEnded'> &
+  Pick<Subject, 'latestDeadline'>;
+
+export const TOO_MANY = 'too many questions are open; answer some, see troupe inbox';
+
+export function createIntake({ attribution, limits, rootsFor, open, agreed, onTrouble }: IntakeOptions) {
+  /** A server asks; it is answered once, unless it asks no more. Nothing that it says can do us harm. */
+  function take(member: Member, asked: Asked): void {
+    try {
+      consider(member, asked);
+    } catch (error) {
+      onTrouble(error);
+      asked.answer(refused(-32603, 'troupe could not handle the question; its log says why'));
+    }
+  }
+
+  function consider(member: Member, asked: Asked): void {
+    const { method, params, origin, signal, answer } = asked;
+    if (method === 'roots/list') return answer({ ok: true, result: rootsFor(member) });
+    if (limits.isTooFast(member)) return answer(refused(-32603, 'these are too many questions a second'));
+    const question = readQuestion(method, params, member.config.settings.sampling);
+    if (isRefusal(question)) return answer(refused(question.code, question.message));
+    let withdraw = (): void => {};
+    const giveUp = attribution.settle(member, origin, (found) => {
+      if (!found) return answer(nobody(question));
+      withdraw = serve(member, asked, question, found);
+    });
+    const withdrawn = (): void => {
+      giveUp();
+      withdraw();
+    };
+    signal.addEventListener('abort', withdrawn, { once: true });
+  }
+
+  /** Asks on behalf of the calls that were found, which wait as long as they may at all. Returns how to withdraw it. */
+  function serve(member: Member, { method, params, answer }: Asked, question: Question, found: Found): () => void {
+    const resumes = found.requests.map((request) => member.lane.suspend(request));
+    const [request] = found.requests;
+    const deadlines = found.requests.map(({ latestDeadline }) => latestDeadline);
+    const subject = found.isOne && request ? { call: request.call, latestDeadline: request.latestDeadline } : undefined;
+    const live: Live | undefined = open(member, question, {
+      ...{ subject, principal: found.principal, asked: { method, params }, tool: subject?.call.name ?? '' },
+      latestDeadline: Math.min(...deadlines, Number.POSITIVE_INFINITY),
+      // From here on it is the server's own business, and nobody else's to answer.
+      onConsent(by) {
+        answer(answerOf(question, 'accepted', undefined));
+        if (live) agreed(live, by);
+      },
+      onEnded(ending) {
+        for (const resume of [...resumes, ...endings]) resume();
+        answer(ending.said ?? answerOf(question, ending.outcome, ending.content));
+      },
+    });
+    if (!live) {
+      for (const resume of resumes) resume();
+      answer(refused(-32603, TOO_MANY));
+      return () => {};
+    }
+    // The last of its calls takes it along, unless the person is at an address, where things may take longer than the call.
+    let left = found.requests.length;
+    const over = () => --left === 0 && live.stage !== undefined && live.withdraw();
+    const endings = found.requests.map((each) => member.lane.whenEnded(each, over));
+    return live.withdraw;
+  }
+
+  return take;
+}

@@ -1,0 +1,105 @@
+// How questions end that nobody answers, or that should not have been asked: in time, honestly, and without harm to others.
+
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { askStage, FORM, SAMPLING, URL } from '../support/asks.ts';
+import { eventually } from '../support/eventually.ts';
+
+describe('a server that asks too much', () => {
+  it('is refused beyond so many at once, so many bytes and so many a second, and may ask again when some have ended', async () => {
+    await using s = await askStage({ canAnswer: false, asks: { maxOpen: 2 } });
+    const request = s.call();
+    for (const id of ['q1', 'q2', 'q3']) s.ask(id);
+    expect(s.replies).toMatchObject([{ id: 'q3', error: { code: -32603 } }]);
+    s.lane.answer(request.id, 'result', Buffer.from('{}'));
+    s.call('r2');
+    s.ask('q4');
+    await s.theAsk();
+  });
+
+  it('of bytes: a second large one waits for nobody', async () => {
+    await using s = await askStage({ canAnswer: false });
+    s.call();
+    const large = { ...SAMPLING, messages: [{ role: 'user', content: { type: 'text', text: 'x'.repeat(9_000_000) } }] };
+    s.ask('q1', large, 'sampling/createMessage');
+    s.ask('q2', large, 'sampling/createMessage');
+    expect(s.replies).toMatchObject([{ id: 'q2', error: { code: -32603 } }]);
+  });
+
+  it('of questions a second', async () => {
+    await using s = await askStage({ canAnswer: false, asks: { maxOpen: 100_000 } });
+    s.call();
+    for (let n = 0; n < 1_000; n++) s.ask(`q${n}`);
+    expect(s.replies.length).toBeGreaterThan(500);
+    expect(s.replies.every(({ error }) => error.code === -32603)).toBe(true);
+  });
+});
+
+describe('a fault of ours', () => {
+  it('ends the question it happened in: the server is answered, nothing stays open', async () => {
+    await using s = await askStage();
+    const onAsk = () => {
+      throw new Error('a bug');
+    };
+    s.call('r', { onAsk });
+    s.ask('q1');
+    expect(await eventually(() => s.replies[0] ?? false)).toMatchObject({ id: 'q1', result: { action: 'cancel' } });
+    expect([s.asks.inbox.list(), s.asks.count(), s.trouble.join()]).toEqual([[], 0, expect.stringContaining('a bug')]);
+  });
+});
+
+describe('what nobody answers', () => {
+  it('expires: a form is cancelled, sampling is rejected', async () => {
+    await using s = await askStage({ canAnswer: false, asks: { timeoutMs: 50 } });
+    s.call();
+    s.ask('q1');
+    s.ask('q2', SAMPLING, 'sampling/createMessage');
+    await eventually(() => s.replies.length === 2);
+    expect(s.replies).toMatchObject([{ result: { action: 'cancel' } }, { error: { code: -1 } }]);
+    expect(s.closed.map(({ ending }) => ending.outcome)).toEqual(['expired', 'expired']);
+  });
+
+  it('is answered by the first rule that fits', async () => {
+    const rules = [
+      { server: 'beta', answer: 'cancel' },
+      { tool: 'fi*', kind: 'elicitation', answer: 'defaults' },
+    ];
+    await using s = await askStage({ canAnswer: false, asks: { rules } });
+    s.call();
+    const properties = { name: { type: 'string', default: 'Ada' }, size: { type: 'integer', default: 3 } };
+    s.ask('q1', { message: 'Who?', requestedSchema: { type: 'object', properties, required: ['name'] } });
+    expect(await eventually(() => s.replies[0] ?? false)).toMatchObject({
+      result: { action: 'accept', content: { name: 'Ada', size: 3 } },
+    });
+    s.ask('q2'); // has no default, so the rule has no answer
+    expect((await s.theAsk()).message).toBe(FORM.message);
+  });
+
+  it('is refused with the code of the specification when it is no question', async () => {
+    await using s = await askStage();
+    s.call();
+    s.ask('q1', { mode: 'voice', message: 'Say it' });
+    s.ask('q2', { message: 'x', requestedSchema: { type: 'object', properties: { a: { type: 'object' } } } });
+    s.ask('q3', { ...URL, url: 'javascript:alert(1)' });
+    s.ask('q4', {}, 'roots/move');
+    const twice = '"message":"x","mode":"form","mode":"url","url":"javascript:alert(1)","elicitationId":"e"';
+    s.session.receive(Buffer.from(`{"jsonrpc":"2.0","id":"q5","method":"elicitation/create","params":{${twice}}}`));
+    expect(s.replies.map(({ error }) => error.code)).toEqual([-32602, -32602, -32602, -32601, -32602]);
+    expect(s.asked).toEqual([]);
+  });
+
+  it('expires in time also while the database is locked, and is asked all the same', async () => {
+    await using s = await askStage({ asks: { timeoutMs: 2_500 } });
+    const lock = new Database(s.file);
+    lock.exec('BEGIN IMMEDIATE');
+    try {
+      s.call();
+      s.ask('q1');
+      await eventually(() => s.asked.length === 1);
+      expect(await eventually(() => s.replies[0] ?? false)).toMatchObject({ result: { action: 'cancel' } });
+    } finally {
+      lock.exec('ROLLBACK');
+      lock.close();
+    }
+  });
+});
