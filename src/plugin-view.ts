@@ -1,7 +1,7 @@
 // The daemon as a plugin sees it: a few values and a few verbs, each of which may be used at any time.
 
 import { randomUUID } from 'node:crypto';
-import type { Models } from './asks/models.ts';
+import type { Models } from './asks/models/models.ts';
 import { errorObject, sentence, TroupeError } from './failures.ts';
 import type { The } from './parts.ts';
 import type { ServerView, Troupe } from './plugin.ts';

@@ -3,7 +3,7 @@
 
 import type { NatsConnection } from 'nats';
 import { createAsking } from './asks/asking.ts';
-import type { Models } from './asks/models.ts';
+import type { Models } from './asks/models/models.ts';
 import type { Events } from './bus/events.ts';
 import type { Subjects } from './bus/subjects.ts';
 import { createRecorder } from './calls/record.ts';

@@ -3,11 +3,11 @@
 
 import { TroupeError } from '../failures.ts';
 import type { AskOutcome, Stage } from './ask.ts';
+import type { Validator } from './forms/validator.ts';
 import type { Live } from './live.ts';
 import type { Given } from './opening.ts';
 import { problemOf } from './replies.ts';
 import type { Loser, Rows } from './rows.ts';
-import type { Validator } from './validator.ts';
 
 export type AcceptanceOptions = {
   readonly rows: Rows;

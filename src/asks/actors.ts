@@ -1,10 +1,10 @@
 // The machines of asks as one kind of thing: what each of them makes of a reply, and what it wants of the inbox now.
 
 import { type AnyStateMachine, createActor, type Snapshot } from 'xstate';
-import { approvalMachine } from '../../machines/approval.ts';
-import { elicitationMachine } from '../../machines/elicitation.ts';
+import { type ApprovalEvent, approvalMachine } from '../../machines/approval.ts';
+import { type ElicitationEvent, elicitationMachine } from '../../machines/elicitation.ts';
 import type { AskSpec } from '../../machines/ladder.ts';
-import { samplingMachine } from '../../machines/sampling.ts';
+import { type SamplingEvent, samplingMachine } from '../../machines/sampling.ts';
 import type { AskOutcome, AskView, Question, Reply, Stage } from './ask.ts';
 import { isRequest } from './replies.ts';
 
@@ -33,23 +33,7 @@ export type AskActor = {
   isOver(): boolean;
 };
 
-export type AskEvent = {
-  readonly type:
-    | 'opened'
-    | 'host.passed'
-    | 'bus.passed'
-    | 'rule.passed'
-    | 'withdrawn'
-    | 'accepted'
-    | 'declined'
-    | 'cancelled'
-    | 'completed'
-    | 'answered'
-    | 'rejected'
-    | 'approved'
-    | 'generated'
-    | 'failed';
-};
+export type AskEvent = { readonly type: (ElicitationEvent | SamplingEvent | ApprovalEvent)['type'] };
 
 /** Whose actor it is: machines are given their ports once, because that costs more than an actor does. */
 const owners = new WeakMap<object, Ports>();

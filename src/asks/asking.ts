@@ -14,9 +14,9 @@ import type { Store } from '../store/store.ts';
 import type { AskView } from './ask.ts';
 import { createAsks } from './asks.ts';
 import { createAnswerers } from './bus.ts';
-import type { Models } from './models.ts';
+import { createValidator } from './forms/validator.ts';
+import type { Models } from './models/models.ts';
 import { createRows } from './rows.ts';
-import { createValidator } from './validator.ts';
 
 export type AskingOptions = {
   readonly config: () => Config;

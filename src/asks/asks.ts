@@ -12,16 +12,16 @@ import type { Member } from '../servers/member.ts';
 import { createAcceptance } from './acceptance.ts';
 import type { Question, Subject } from './ask.ts';
 import type { Answerers } from './bus.ts';
+import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
 import { type About, createIntake, TOO_MANY } from './intake.ts';
 import { createLimits } from './limits.ts';
 import { createLive, type Live } from './live.ts';
-import type { Models } from './models.ts';
+import type { Models } from './models/models.ts';
 import type { Ending, Given } from './opening.ts';
 import type { Rows } from './rows.ts';
-import type { Validator } from './validator.ts';
-import { createVisits } from './visits.ts';
-import type { OpenAsk } from './waiting.ts';
+import { createVisits } from './waiting/visits.ts';
+import type { OpenAsk } from './waiting/waiting.ts';
 
 export type AsksOptions = {
   readonly config: () => Pick<Config, 'asks'>;

@@ -5,10 +5,10 @@ import { TroupeError } from '../failures.ts';
 import type { AskRow } from '../store/rows.ts';
 import { type Acceptance, movedOn } from './acceptance.ts';
 import type { Answerer, AskOutcome, Inbox, Reply } from './ask.ts';
+import type { Validator } from './forms/validator.ts';
 import type { Live } from './live.ts';
 import { problemOf } from './replies.ts';
 import type { Rows } from './rows.ts';
-import type { Validator } from './validator.ts';
 import { questionOf } from './views.ts';
 
 export type InboxOptions = {

@@ -5,7 +5,7 @@ import type { AskSettings, SamplingBudget } from '../config/types.ts';
 import type { AskOutcome, Question, Reply, Subject } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import type { Live } from './live.ts';
-import type { Models } from './models.ts';
+import type { Models } from './models/models.ts';
 
 /** A question about to be asked. */
 export type Opening = {

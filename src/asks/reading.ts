@@ -6,8 +6,8 @@ import { member, members, stringOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { readAddress } from './address.ts';
 import type { Question } from './ask.ts';
-import { readForm } from './form.ts';
-import { readSampling } from './messages.ts';
+import { readForm } from './forms/form.ts';
+import { readSampling } from './models/messages.ts';
 
 export type Refusal = { readonly code: number; readonly message: string };
 

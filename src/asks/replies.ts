@@ -5,8 +5,8 @@ import type { Answer } from '../calls/call.ts';
 import { member } from '../protocol/json.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { AskOutcome, Question, Reply, Stage } from './ask.ts';
-import { checkResult, readSampling } from './messages.ts';
-import type { Validator } from './validator.ts';
+import type { Validator } from './forms/validator.ts';
+import { checkResult, readSampling } from './models/messages.ts';
 
 /** Whose schema it is: one server's slow ones hold up nobody else. */
 export type Judge = { readonly validator: Validator; readonly server: string };

@@ -4,7 +4,7 @@
 import { glob } from '../catalog/naming.ts';
 import type { AskRule } from '../config/types.ts';
 import type { Question, Reply } from './ask.ts';
-import { defaultsOf, readForm } from './form.ts';
+import { defaultsOf, readForm } from './forms/form.ts';
 
 export type About = { readonly server: string; readonly tool: string };
 

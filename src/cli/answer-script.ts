@@ -1,7 +1,7 @@
 // What `--accept` says to a question without anybody being asked: the JSON that was given, or what needs none.
 
 import type { AskView } from '../asks/ask.ts';
-import { defaultsOf, type Form, readForm } from '../asks/form.ts';
+import { defaultsOf, type Form, readForm } from '../asks/forms/form.ts';
 import { members, stringOf } from '../protocol/json.ts';
 import { textResult } from './answer-messages.ts';
 import { argumentsJson } from './arguments.ts';

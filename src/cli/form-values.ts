@@ -1,7 +1,7 @@
 // From what is typed into a field to the value that is sent, and from a value to what a person reads. Whether the value is
 // allowed is the validator's business; here it is only read.
 
-import type { Choice, Field } from '../asks/form.ts';
+import type { Choice, Field } from '../asks/forms/form.ts';
 import { oneLine } from './answer-words.ts';
 
 /** `undefined` leaves the field out. */

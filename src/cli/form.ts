@@ -2,8 +2,8 @@
 // are always there, and an answer that the daemon finds wrong comes back to its field.
 
 import type { AskView } from '../asks/ask.ts';
-import { type Field, type Form, readForm } from '../asks/form.ts';
-import { createValidator, type Validator } from '../asks/validator.ts';
+import { type Field, type Form, readForm } from '../asks/forms/form.ts';
+import { createValidator, type Validator } from '../asks/forms/validator.ts';
 import { TroupeError } from '../failures.ts';
 import type { Dialog } from './answer-dialog.ts';
 import { accepted, type Said, type Talk, untilValid } from './answer-talk.ts';

@@ -6,7 +6,7 @@ import { type AnyActorRef, createActor, type InspectionEvent, type SnapshotFrom 
 import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Launch, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
-import type { OpenAsk } from '../asks/waiting.ts';
+import type { OpenAsk } from '../asks/waiting/waiting.ts';
 import { createLane } from '../calls/lane.ts';
 import type { LaneOptions } from '../calls/peer.ts';
 import type { Recorder } from '../calls/record.ts';

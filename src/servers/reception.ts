@@ -1,7 +1,7 @@
 // Calls on their way from the doors to their server's lane and back: who must wait first, who may cancel, who is told, and
 // what is kept of it.
 
-import { createWaiting, type WaitingOptions } from '../asks/waiting.ts';
+import { createWaiting, type WaitingOptions } from '../asks/waiting/waiting.ts';
 import type { Call, Outcome } from '../calls/call.ts';
 import { createCancellable } from '../calls/cancellable.ts';
 import type { Lane } from '../calls/lane.ts';

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Choice, defaultsOf, type Field, type Form, readForm } from '../../src/asks/form.ts';
-import { schemaOf } from '../../src/asks/form-schema.ts';
-import { createValidator } from '../../src/asks/validator.ts';
+import { type Choice, defaultsOf, type Field, type Form, readForm } from '../../src/asks/forms/form.ts';
+import { schemaOf } from '../../src/asks/forms/schema.ts';
+import { createValidator } from '../../src/asks/forms/validator.ts';
 
 const keyword = fc.constantFrom(
   ...[

@@ -7,8 +7,8 @@ import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextpr
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readAddress } from '../../src/asks/address.ts';
-import { defaultsOf, type Form, readForm } from '../../src/asks/form.ts';
-import { readSampling } from '../../src/asks/messages.ts';
+import { defaultsOf, type Form, readForm } from '../../src/asks/forms/form.ts';
+import { readSampling } from '../../src/asks/models/messages.ts';
 
 const form = (properties: object, rest: object = {}) => ({ type: 'object', properties, ...rest });
 const fieldOf = (property: object, rest: object = {}) => (readForm(form({ it: property }, rest)) as Form).fields[0];

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkResult, readSampling } from '../../src/asks/messages.ts';
+import { checkResult, readSampling } from '../../src/asks/models/messages.ts';
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
 const text = (words: string) => ({ type: 'text', text: words });

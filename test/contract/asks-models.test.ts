@@ -2,7 +2,7 @@
 // unless the server is trusted.
 
 import { describe, expect, it } from 'vitest';
-import type { Models } from '../../src/asks/models.ts';
+import type { Models } from '../../src/asks/models/models.ts';
 import { askStage, SAMPLING, URL } from '../support/asks.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createValidator } from '../../src/asks/validator.ts';
+import { createValidator } from '../../src/asks/forms/validator.ts';
 import { eventually } from '../support/eventually.ts';
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
@@ -157,7 +157,7 @@ describe('the thread', () => {
   });
 
   it('keeps a process alive for its answer, and not longer', async () => {
-    const module = new URL('../../dist/src/asks/validator.js', import.meta.url).href;
+    const module = new URL('../../dist/src/asks/forms/validator.js', import.meta.url).href;
     const script = `import { createValidator } from '${module}';
       const checked = await createValidator().check(Buffer.from('{"type":"object"}'), Buffer.from('[]'));
       process.stdout.write(checked);`;

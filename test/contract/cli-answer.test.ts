@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Field } from '../../src/asks/form.ts';
+import type { Field } from '../../src/asks/forms/form.ts';
 import { folded } from '../../src/cli/answer-words.ts';
 import { readValue, type Value, valueText } from '../../src/cli/form-values.ts';
 import { type Asked, type Reply, workplace } from '../support/cli.ts';

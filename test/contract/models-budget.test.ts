@@ -2,7 +2,7 @@
 // nor many requests at once lets it have more.
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createBudget } from '../../src/asks/budget.ts';
+import { createBudget } from '../../src/asks/models/budget.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';

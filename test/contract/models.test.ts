@@ -3,8 +3,8 @@
 
 import pino from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createBudget } from '../../src/asks/budget.ts';
-import { createModels, type Models } from '../../src/asks/models.ts';
+import { createBudget } from '../../src/asks/models/budget.ts';
+import { createModels, type Models } from '../../src/asks/models/models.ts';
 import type { ModelProvider, ModelRequest } from '../../src/plugin-models.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { text, UNBOUNDED, user } from '../support/model-stage.ts';

@@ -1,8 +1,8 @@
 // A plugin that offers models, run as the daemon runs it: against an API on this machine, with a budget in a real database.
 
 import pino from 'pino';
-import { createBudget } from '../../src/asks/budget.ts';
-import { createModels } from '../../src/asks/models.ts';
+import { createBudget } from '../../src/asks/models/budget.ts';
+import { createModels } from '../../src/asks/models/models.ts';
 import type { Plugin, Troupe } from '../../src/plugin.ts';
 import { post } from '../../src/plugin-post.ts';
 import { openStore } from '../../src/store/store.ts';

@@ -3,7 +3,7 @@
 
 import pino from 'pino';
 import type { AskOutcome, Question, Subject } from '../../src/asks/ask.ts';
-import type { OpenAsk } from '../../src/asks/waiting.ts';
+import type { OpenAsk } from '../../src/asks/waiting/waiting.ts';
 import type { Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import { createRecorder } from '../../src/calls/record.ts';

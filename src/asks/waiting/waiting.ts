@@ -1,16 +1,16 @@
 // Calls that wait for somebody's word: for an approval before they are sent, or, once their server has said that an address
 // must be visited first, before they are sent once more. Each goes on or ends, exactly once.
 
-import type { Call, Outcome } from '../calls/call.ts';
-import type { Cancellable } from '../calls/cancellable.ts';
-import { now } from '../calls/deadlines.ts';
-import { outcomes } from '../calls/outcomes.ts';
-import { createParked, type Stay } from '../calls/parked.ts';
-import { type InFlight, newRequest } from '../calls/request.ts';
-import { type Delivery, failureOf, sentence } from '../failures.ts';
-import type { Member } from '../servers/member.ts';
+import type { Call, Outcome } from '../../calls/call.ts';
+import type { Cancellable } from '../../calls/cancellable.ts';
+import { now } from '../../calls/deadlines.ts';
+import { outcomes } from '../../calls/outcomes.ts';
+import { createParked, type Stay } from '../../calls/parked.ts';
+import { type InFlight, newRequest } from '../../calls/request.ts';
+import { type Delivery, failureOf, sentence } from '../../failures.ts';
+import type { Member } from '../../servers/member.ts';
+import type { AskOutcome, Question, Subject } from '../ask.ts';
 import { type ApprovalsOptions, createApprovals, type Need } from './approvals.ts';
-import type { AskOutcome, Question, Subject } from './ask.ts';
 import { approvalOf, notApproved } from './consent.ts';
 import { askAll, requiredOf } from './required.ts';
 

@@ -4,16 +4,16 @@
 
 import { hash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Call } from '../calls/call.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/fetch.ts';
-import { glob } from '../catalog/naming.ts';
-import type { Approve, ServerSettings } from '../config/types.ts';
-import { sentence } from '../failures.ts';
-import { member } from '../protocol/json.ts';
-import type { Member, ServerState } from '../servers/member.ts';
-import { refusal } from '../servers/policy.ts';
-import type { Store } from '../store/store.ts';
+import type { Call } from '../../calls/call.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Entry } from '../../catalog/fetch.ts';
+import { glob } from '../../catalog/naming.ts';
+import type { Approve, ServerSettings } from '../../config/types.ts';
+import { sentence } from '../../failures.ts';
+import { member } from '../../protocol/json.ts';
+import type { Member, ServerState } from '../../servers/member.ts';
+import { refusal } from '../../servers/policy.ts';
+import type { Store } from '../../store/store.ts';
 
 export type Need = 'no' | 'ask';
 /** `unlisted`: no rule says anything, and neither can its definition, because none is known. Then somebody must. */

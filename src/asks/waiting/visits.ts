@@ -1,9 +1,9 @@
 // Addresses that a server wants visited before a call can be made (-32042), where the host knows itself what to do: it is told
 // when what happens there is done, long after its call was refused.
 
-import type { Call, Outcome } from '../calls/call.ts';
-import { elements, member } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import type { Call, Outcome } from '../../calls/call.ts';
+import { elements, member } from '../../protocol/json.ts';
+import { textAt } from '../../protocol/rewrite.ts';
 
 export type Visits = ReturnType<typeof createVisits>;
 

@@ -1,8 +1,8 @@
 // Reads what a server asks in form mode: the flat subset of JSON Schema that MCP allows, as plain data, or why it is refused.
 // A form is what a person fills in and what an answer is checked against; the schema itself goes on to hosts as it came.
 
-import { readField } from './form-field.ts';
-import { extraKeyword, isObject, MAX_NAME, quoted } from './form-words.ts';
+import { readField } from './field.ts';
+import { extraKeyword, isObject, MAX_NAME, quoted } from './words.ts';
 
 export type Form = {
   readonly fields: readonly Field[];

@@ -1,11 +1,11 @@
 // A server that refuses a call until an address was visited (-32042, URL elicitation required) for a caller that does not know
 // how to handle that: a person is asked instead, and when all is done the call is made once more.
 
-import type { Call, Outcome } from '../calls/call.ts';
-import { elements, member } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
-import type { AskOutcome, Question } from './ask.ts';
-import { isRefusal, MESSAGE_CHARACTERS, readUrl } from './reading.ts';
+import type { Call, Outcome } from '../../calls/call.ts';
+import { elements, member } from '../../protocol/json.ts';
+import { textAt } from '../../protocol/rewrite.ts';
+import type { AskOutcome, Question } from '../ask.ts';
+import { isRefusal, MESSAGE_CHARACTERS, readUrl } from '../reading.ts';
 
 type UrlQuestion = Extract<Question, { mode: 'url' }>;
 

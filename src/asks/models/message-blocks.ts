@@ -1,8 +1,8 @@
 // Reads the content of one message to or from a model: which blocks it has, and what of them the rules are about.
 // The bytes are spans of a valid frame, so the first of them tells what a value is.
 
-import { elements, members, stringOf } from '../protocol/json.ts';
-import { OPEN_BRACE, OPEN_BRACKET, QUOTE, spaceEnd } from '../protocol/scan.ts';
+import { elements, members, stringOf } from '../../protocol/json.ts';
+import { OPEN_BRACE, OPEN_BRACKET, QUOTE, spaceEnd } from '../../protocol/scan.ts';
 
 export type Block =
   | { readonly type: 'text'; readonly text: string }

@@ -1,7 +1,7 @@
 // Reads what a sampling request has besides its messages: how the model is to answer, and which tools it may use.
 
-import { elements } from '../protocol/json.ts';
-import { isArray, isObject, isText, nameIn, readObject, textIn } from './messages-blocks.ts';
+import { elements } from '../../protocol/json.ts';
+import { isArray, isObject, isText, nameIn, readObject, textIn } from './message-blocks.ts';
 
 export type Tools = {
   readonly hasTools: boolean;

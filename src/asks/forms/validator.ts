@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../../failures.ts';
 import type { FromValidator, ToValidator } from './validator-thread.ts';
 
 export type Validator = {
@@ -113,7 +113,7 @@ type Thread = {
 
 // A worker cannot run TypeScript on Node 20: when the sources run, as in the tests, it is taken from the build.
 const THREAD = new URL(
-  import.meta.url.endsWith('.ts') ? '../../dist/src/asks/validator-thread.js' : './validator-thread.js',
+  import.meta.url.endsWith('.ts') ? '../../../dist/src/asks/forms/validator-thread.js' : './validator-thread.js',
   import.meta.url,
 );
 const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };

@@ -1,9 +1,9 @@
 // What a server may have of our models within an hour, in requests and in tokens. What was used is in the database, so it
 // outlasts a restart and counts for all daemons of this state directory; what is under way is counted here beside it.
 
-import type { SamplingBudget } from '../config/types.ts';
-import { TroupeError } from '../failures.ts';
-import type { Store } from '../store/store.ts';
+import type { SamplingBudget } from '../../config/types.ts';
+import { TroupeError } from '../../failures.ts';
+import type { Store } from '../../store/store.ts';
 
 /** In tokens, as far as can be known before. */
 export type Wanted = { readonly prompt: number; readonly maxTokens: number };

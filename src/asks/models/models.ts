@@ -2,14 +2,14 @@
 // spend, and checked before anybody believes it. A plugin that throws, lies or hangs costs that one answer.
 
 import type { Logger } from 'pino';
-import { check } from '../config/complaints.ts';
-import type { SamplingBudget } from '../config/types.ts';
-import { type FailureCode, sentence, TroupeError } from '../failures.ts';
-import type { Block, CreateMessageParams, CreateMessageResult, Model, ModelProvider } from '../plugin-models.ts';
-import { LONGEST_MS, modelTable } from '../plugin-options.ts';
+import { check } from '../../config/complaints.ts';
+import type { SamplingBudget } from '../../config/types.ts';
+import { type FailureCode, sentence, TroupeError } from '../../failures.ts';
+import type { Block, CreateMessageParams, CreateMessageResult, Model, ModelProvider } from '../../plugin-models.ts';
+import { LONGEST_MS, modelTable } from '../../plugin-options.ts';
 import type { Budget } from './budget.ts';
+import { chooseModel, needsOf } from './choice.ts';
 import { checkResult } from './messages.ts';
-import { chooseModel, needsOf } from './model-choice.ts';
 
 export type Models = {
   /** Throws a sentence when the table makes no sense. Returns how to take the offer back. */

@@ -2,7 +2,7 @@
 // own schema says, and nothing else of that schema comes near the compiler.
 
 import type { Field, Form } from './form.ts';
-import { COUNTS, LENGTHS, limitsOf, NUMBERS } from './form-limits.ts';
+import { COUNTS, LENGTHS, limitsOf, NUMBERS } from './limits.ts';
 
 export function schemaOf({ fields, isClosed }: Form): Record<string, unknown> {
   return {

@@ -4,11 +4,11 @@
 import { parentPort } from 'node:worker_threads';
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
-import { members } from '../protocol/json.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { members } from '../../protocol/json.ts';
+import { isJsonObject } from '../../protocol/value.ts';
+import { expressionOf } from './field.ts';
 import { readForm } from './form.ts';
-import { expressionOf } from './form-field.ts';
-import { schemaOf } from './form-schema.ts';
+import { schemaOf } from './schema.ts';
 
 export type ToValidator = { readonly schema: Uint8Array; readonly content: Uint8Array };
 

@@ -1,10 +1,10 @@
 // Reads one property of a form. What it says of an answer must be of the flat subset; what only describes it is let be.
 // A default that its own limits forbid is no default: it would be offered to a person and then refused.
 
+import { readChoices, WAYS } from './choices.ts';
 import type { Field } from './form.ts';
-import { readChoices, WAYS } from './form-choices.ts';
-import { COUNTS, LENGTHS, limitProblem, limitsOf, NUMBERS, withDefault } from './form-limits.ts';
-import { extraKeyword, isObject } from './form-words.ts';
+import { COUNTS, LENGTHS, limitProblem, limitsOf, NUMBERS, withDefault } from './limits.ts';
+import { extraKeyword, isObject } from './words.ts';
 
 type Schema = Record<string, unknown>;
 type Common = Pick<Field, 'name' | 'title' | 'description' | 'isRequired' | 'isNullable'>;

@@ -2,7 +2,7 @@
 // in oneOf or anyOf. Choices are texts.
 
 import type { Choice } from './form.ts';
-import { isObject } from './form-words.ts';
+import { isObject } from './words.ts';
 
 const MAX_CHOICES = 1_000;
 
