@@ -19,6 +19,12 @@ export type Dialog = {
     choices: readonly Choice[],
     otherwise?: NoInfer<Choice>,
   ) => Promise<Choice>;
+  /** The same, where one of the words may have more behind it, which comes along. */
+  readonly command: <Choice extends string>(
+    prompt: string,
+    choices: readonly Choice[],
+    takesMore: NoInfer<Choice>,
+  ) => Promise<readonly [choice: Choice, more: string]>;
   /** Leaves the terminal to another program until that is done. */
   readonly lend: <Result>(use: () => Promise<Result>) => Promise<Result>;
   readonly end: (reason: Error) => void;
@@ -38,6 +44,7 @@ export function openDialog(output: Output): Dialog {
   let wake: (() => void) | undefined;
   let reason: Error | undefined;
   let isInterrupted = false;
+  let isAsking = false;
 
   function open(): Interface {
     // Without a history: what was typed for one question is not to be found at the next.
@@ -64,20 +71,37 @@ export function openDialog(output: Output): Dialog {
     if (typed.length === 0 && !reason) {
       lines?.setPrompt(prompt);
       lines?.prompt();
+      isAsking = true;
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
+      isAsking = false;
     } else if (!reason) output.draw(`${prompt}${typed[0]}\n`);
     if (reason) throw reason;
     return typed.shift() ?? '';
   }
+  async function command<Choice extends string>(prompt: string, choices: readonly Choice[], takesMore: Choice) {
+    for (;;) {
+      typed.length = 0;
+      const [word = '', ...more] = (await ask(prompt)).trim().split(/\s+/);
+      const chosen = meant(choices, word.toLowerCase());
+      if (chosen && (more.length === 0 || chosen === takesMore)) return [chosen, more.join(' ')] as const;
+      refuse(choices);
+    }
+  }
+  const refuse = (choices: readonly string[]): void =>
+    output.say(`Please type ${choices.map((choice) => choice.slice(0, 1)).join(', ')}, or the whole word.`);
   process.on('SIGINT', interrupt);
 
   return {
     output,
     ask,
-    end,
     ended,
+    command,
+    end(why) {
+      if (isAsking && !reason) output.draw('\n'); // what is said next is no part of what was being typed
+      end(why);
+    },
     say: (text) => output.say(text),
     complain: (text) => output.say(output.paint('yellow', clean(text))),
     isInterrupted: () => isInterrupted,
@@ -85,9 +109,9 @@ export function openDialog(output: Output): Dialog {
       for (;;) {
         typed.length = 0;
         const word = (await ask(prompt)).trim().toLowerCase();
-        const chosen = choices.find((choice) => choice === word || (word.length === 1 && choice.startsWith(word)));
-        if (chosen ?? (word === '' && otherwise)) return chosen ?? (otherwise as (typeof choices)[number]);
-        output.say(`Please type ${choices.map((choice) => choice.slice(0, 1)).join(', ')}, or the whole word.`);
+        const chosen = meant(choices, word) ?? (word === '' ? otherwise : undefined);
+        if (chosen) return chosen;
+        refuse(choices);
       }
     },
     async lend(use) {
@@ -108,6 +132,9 @@ export function openDialog(output: Output): Dialog {
     },
   };
 }
+
+const meant = <Choice extends string>(choices: readonly Choice[], word: string): Choice | undefined =>
+  choices.find((choice) => choice === word || (word.length === 1 && choice.startsWith(word)));
 
 function withResolvers(): { promise: Promise<never>; reject: (error: Error) => void } {
   let reject = (_: Error): void => {};

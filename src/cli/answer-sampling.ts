@@ -12,14 +12,32 @@ const DONE = '.';
 export async function talkSampling(talk: Talk): Promise<string> {
   const { dialog, view } = talk;
   show(dialog, view);
-  return untilValid(talk, () => (view.stage === 'answer' ? own(talk) : reviewed(talk)));
+  const outcome = await untilValid(talk, () => (view.stage === 'answer' ? own(talk) : reviewed(talk)));
+  return view.stage === 'request' && outcome === 'open' ? afterModel(talk) : outcome;
 }
 
 function show({ output, say }: Dialog, view: AskView): void {
   say(requestText(output, view));
-  if (view.stage === 'result')
-    say(`\nA model has answered, and ${oneLine(view.server)} does not know yet:\n${resultText(output, view.result)}`);
+  if (view.stage === 'result') showResult({ output, say }, view);
   say('');
+}
+
+function showResult({ output, say }: Pick<Dialog, 'output' | 'say'>, { server, result }: AskView): void {
+  say(`\nA model has answered, and ${oneLine(server)} does not know yet:\n${resultText(output, result)}`);
+}
+
+/** The request was approved; what comes of it is the next thing to be looked at. */
+async function afterModel(talk: Talk): Promise<string> {
+  const { dialog, modelled } = talk;
+  dialog.say('The model is asked; Ctrl-C leaves its answer for later.');
+  const next = { ...talk, view: await modelled() };
+  if (next.view.stage !== 'result') {
+    dialog.complain('The model did not answer; `troupe logs` says why.');
+    return untilValid(next, () => own(next));
+  }
+  showResult(dialog, next.view);
+  dialog.say('');
+  return untilValid(next, () => reviewed(next));
 }
 
 async function own({ dialog }: Talk): Promise<Said> {

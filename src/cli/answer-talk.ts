@@ -14,6 +14,10 @@ export type Talk = {
   readonly send: (said: Said, stage?: Stage) => Promise<string>;
   /** The question as the inbox has it now. */
   readonly again: () => Promise<AskView | undefined>;
+  /** The same once a model has answered, or has failed to; rejects when the talk ends before. */
+  readonly modelled: () => Promise<AskView>;
+  /** What to type to come back to it. */
+  readonly command: string;
 };
 
 /** What became of it; nothing when the person leaves it for later. */

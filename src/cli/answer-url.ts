@@ -6,7 +6,7 @@ import type { AskView } from '../asks/ask.ts';
 import { TroupeError } from '../failures.ts';
 import { DECLINE, type Talk, type Talked } from './answer-talk.ts';
 import { clean, folded, occasion, oneLine, quoted, stated } from './answer-words.ts';
-import { openBrowser } from './browser.ts';
+import { NO_BROWSER, openBrowser } from './browser.ts';
 import type { Output } from './output.ts';
 
 export async function talkUrl(talk: Talk): Talked {
@@ -21,7 +21,7 @@ export async function talkUrl(talk: Talk): Talked {
   }
   // First the word, then the browser: what somebody else has answered meanwhile must not be opened.
   const outcome = await send({ action: 'accept' });
-  if (view.url) openBrowser(view.url);
+  if (view.url && !(await openBrowser(view.url))) dialog.complain(NO_BROWSER);
   return outcome === 'open' && (await again())?.stage === 'done' ? untilDone(talk) : 'consented';
 }
 
@@ -50,7 +50,7 @@ function highlighted(output: Output, { href, host }: Address): string {
 }
 
 /** The call waits until somebody says so; the server may do that itself. */
-async function untilDone({ dialog, view, send }: Talk): Talked {
+async function untilDone({ dialog, view, send, command }: Talk): Talked {
   dialog.say(`The call waits until you are done there.`);
   try {
     const word = await dialog.choose('Is it done? [y/N] ', ['yes', 'no'], 'no');
@@ -59,6 +59,6 @@ async function untilDone({ dialog, view, send }: Talk): Talked {
     if (!(error instanceof TroupeError) || error.code !== 'answered') throw error;
     return 'gone';
   }
-  dialog.say(`The call to ${oneLine(view.server)} still waits; say when it is done.`);
+  dialog.say(`The call to ${oneLine(view.server)} still waits; say \`${command}\` again when it is done.`);
   return undefined;
 }

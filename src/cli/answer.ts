@@ -9,11 +9,12 @@ import { talkSampling } from './answer-sampling.ts';
 import { contentFor } from './answer-script.ts';
 import type { Said, Talk, Talked } from './answer-talk.ts';
 import { talkUrl } from './answer-url.ts';
-import { answerCommand, oneLine } from './answer-words.ts';
+import { fateOf, outcomeOf, sent, untilGone, untilModelled } from './answer-wire.ts';
+import { answerCommand, folded, oneLine } from './answer-words.ts';
 import { type Control, withControl } from './control.ts';
 import { talkForm } from './form.ts';
 import { type Listed, openAsks } from './inbox.ts';
-import { usage } from './output.ts';
+import { type Output, usage } from './output.ts';
 import { type Cli, INTERRUPTED, OK } from './verb.ts';
 
 export type AnswerOptions = {
@@ -25,6 +26,8 @@ export type AnswerOptions = {
 
 const SHORTEST = 4;
 const WHOLE = 32;
+/** Before every error. */
+const PREFIX = 'troupe: ';
 const FLAGS = "say --accept, --accept '<json>', --decline or --cancel";
 
 export async function answer(cli: Cli, id: string, options: AnswerOptions): Promise<number> {
@@ -41,7 +44,9 @@ export async function answer(cli: Cli, id: string, options: AnswerOptions): Prom
     const content = action === 'accept' ? contentFor(view, options.accept) : undefined;
     const raw = await sent(control, view ?? { id }, { action, ...(content && { content }) });
     if (output.json) output.print(raw);
-    else output.print(outcomeText(outcomeOf(raw), view?.server ?? 'the server'));
+    else if (outcomeOf(raw) === 'open')
+      output.print(`open; answer again: ${answerCommand(view?.id ?? id, paths.instance)}`);
+    else output.print(outcomeText(outcomeOf(raw), view?.server ?? 'the server', action));
     return OK;
   });
 }
@@ -63,61 +68,59 @@ async function gone(control: Control, id: string): Promise<never> {
   throw why === undefined ? unknown(id) : new TroupeError('answered', why);
 }
 
-/** Who has answered it, or how else it ended, if the daemon knows. */
-async function fateOf(control: Control, id: string): Promise<string | undefined> {
-  try {
-    // No question has this stage, so that this is refused even if the question is there again by now.
-    await sent(control, { id, stage: 'over' }, { action: 'cancel' });
-  } catch (error) {
-    if (error instanceof TroupeError && error.code === 'answered') return error.message;
-  }
-  return undefined;
-}
-
-type Meant = { readonly id: string; readonly stage?: Stage | 'over' };
-
-/** A word on what a model is to hear is none on what it says: so the daemon is told what was seen. */
-async function sent(control: Control, { id, stage }: Meant, { action, content }: Said): Promise<Buffer> {
-  const seen = stage === undefined ? '' : `,"stage":${JSON.stringify(stage)}`;
-  const head = `{"id":${JSON.stringify(id)},"action":"${action}"${seen}`;
-  const body = content ? [Buffer.from(`${head},"content":`), content, Buffer.from('}')] : [Buffer.from(`${head}}`)];
-  return control.request('answer', Buffer.concat(body)).result;
-}
-
 async function talk(cli: Cli, control: Control, { version }: Listed, view: AskView): Promise<number> {
-  const { output, env, paths } = cli;
+  const { output, env } = cli;
   const dialog = openDialog(output);
   // From here on a question that is gone is gone by our own answer, unless that is refused or more is to come.
   let hasLeft = false;
-  const send = async (said: Said, stage = view.stage): Promise<string> => {
-    hasLeft = true;
+  let isSent = false;
+  let seen: Stage | undefined = view.stage;
+  let action: Said['action'] = 'accept';
+  const send = async (said: Said, stage: Stage = seen ?? view.stage): Promise<string> => {
+    [hasLeft, seen, action] = [true, undefined, said.action];
     const reply = sent(control, { id: view.id, stage }, said).then(outcomeOf);
-    const isFinal = reply.then(
-      (outcome) => outcome !== 'open',
-      () => false,
+    void reply.then(
+      (outcome) => {
+        hasLeft = outcome !== 'open';
+        isSent = true;
+      },
+      () => {
+        [hasLeft, seen] = [false, stage];
+      },
     );
-    void isFinal.then((isSo) => {
-      hasLeft = isSo;
-    });
     return Promise.race([reply, dialog.ended]);
   };
   const again = async () => (await openAsks(control)).asks.find(({ id }) => id === view.id);
-  void untilGone(control, { version, view, isOurs: () => hasLeft }).then(
+  const modelled = async (): Promise<AskView> => {
+    const next = await Promise.race([untilModelled(control, view.id), dialog.ended]);
+    seen = next?.stage;
+    return next ?? dialog.ended; // one that is gone ends the talk, with the reason
+  };
+  void untilGone(control, { version, view, seen: () => seen, isOurs: () => hasLeft, isSent: () => isSent }).then(
     (why) => hasLeft || dialog.end(why),
-    () => {}, // a daemon that is gone is met when something is sent
+    () => {}, // a daemon that is silent is met when something is sent
   );
   try {
-    const outcome = await talkOf(view)({ dialog, view, env, send, again });
-    if (outcome !== undefined) output.print(outcomeText(outcome, view.server));
+    const outcome = await talkOf(view)({ dialog, view, env, send, again, modelled, command: commandFor(cli, view) });
+    if (outcome !== undefined) output.print(outcomeText(outcome, view.server, action));
     return OK;
   } catch (error) {
-    if (!dialog.isInterrupted()) throw error;
-    const isOpen = `nothing was sent; the question is still open: ${answerCommand(view.id, paths.instance)}`;
+    if (!dialog.isInterrupted()) throw inLines(output, error);
+    const isOpen = `${isSent ? '' : 'nothing was sent; '}the question is still open: ${commandFor(cli, view)}`;
     output.say(`\n${hasLeft ? 'the answer was on its way; `troupe inbox` shows whether it arrived' : isOpen}`);
     return INTERRUPTED;
   } finally {
     dialog.close();
   }
+}
+
+const commandFor = ({ paths }: Cli, { id }: AskView): string => answerCommand(id, paths.instance);
+
+/** Broken between words, where the terminal would break within one. */
+function inLines({ width }: Output, error: unknown): unknown {
+  if (!(error instanceof TroupeError)) return error;
+  const lines = folded(`${PREFIX}${error.message}`, width);
+  return new TroupeError(error.code, lines.join('\n').slice(PREFIX.length), { cause: error.cause });
 }
 
 function talkOf({ kind, mode }: AskView): (talk: Talk) => Talked {
@@ -126,28 +129,7 @@ function talkOf({ kind, mode }: AskView): (talk: Talk) => Talked {
   return mode === 'url' ? talkUrl : talkForm;
 }
 
-type Watched = { readonly version: number; readonly view: AskView; readonly isOurs: () => boolean };
-
-/** Whoever types must not type for nothing, nor approve what somebody else has changed meanwhile. */
-async function untilGone(control: Control, { version, view, isOurs }: Watched): Promise<TroupeError> {
-  const { id, server, mode, stage } = view;
-  for (let since = version; ; ) {
-    const now = await openAsks(control, since);
-    since = now.version;
-    const ask = now.asks.find((each) => each.id === id);
-    if (!ask) {
-      const why =
-        (isOurs() ? undefined : await fateOf(control, id)) ?? `the question of ${oneLine(server)} is no longer open`;
-      return new TroupeError('answered', `${why}; nothing was sent`);
-    }
-    if (ask.stage !== stage && mode !== 'url')
-      return new TroupeError('answered', `the question of ${oneLine(server)} has moved on; look at it again`);
-  }
-}
-
-const outcomeOf = (reply: Buffer): string => String(JSON.parse(reply.toString()).outcome);
-
-function outcomeText(outcome: string, server: string): string {
+function outcomeText(outcome: string, server: string, action: Said['action']): string {
   const name = oneLine(server);
   const sentences: Record<string, string> = {
     accepted: `${name} has your answer`,
@@ -156,11 +138,10 @@ function outcomeText(outcome: string, server: string): string {
     consented: `${name} is told that you agreed`,
     gone: `${name} no longer waits for it`,
     declined: `${name} is told that you declined`,
-    rejected: `${name} is told that you declined`,
+    rejected: `${name} is told that you ${action === 'cancel' ? 'cancelled' : 'declined'}`,
     cancelled: `${name} is told that nothing came of it`,
     approved: `the call to ${name} goes on`,
     denied: `the call to ${name} is not made`,
-    open: 'noted; `troupe inbox` shows what is still to be said',
   };
   return sentences[outcome] ?? outcome;
 }

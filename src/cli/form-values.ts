@@ -15,6 +15,8 @@ export function readValue(field: Field, typed: string, kept: Value): Read {
   if (text === '') return emptyValue(field);
   // Where a value stands in brackets there must be a way to have none.
   if (text === CLEAR && kept !== undefined && !field.isRequired) return { value: undefined };
+  if (text === CLEAR && field.isRequired)
+    return { problem: `It is required${field.type === 'string' ? `; type "${CLEAR}" for that sign` : ''}.` };
   switch (field.type) {
     case 'string':
       return { value: EMPTY_TEXTS[text] ?? text };
@@ -56,19 +58,20 @@ function booleanValue(text: string): Read {
 }
 
 /** By its value, by the number before it, or by its title. */
-function choiceValue(choices: readonly Choice[], text: string): Read {
+function choiceValue(choices: readonly Choice[], text: string, hint = 'a number from 1 to %'): Read {
   const byNumber = /^\d+$/.test(text) ? choices[Number(text) - 1] : undefined;
   const byTitle = choices.filter(({ title }) => title.toLowerCase() === text.toLowerCase());
   const chosen =
     choices.find(({ value }) => value === text) ?? byNumber ?? (byTitle.length === 1 ? byTitle[0] : undefined);
   if (chosen) return { value: chosen.value };
-  return { problem: `${JSON.stringify(oneLine(text))} is none of them; type a number from 1 to ${choices.length}.` };
+  const how = hint.replace('%', String(choices.length));
+  return { problem: `${JSON.stringify(oneLine(text))} is none of them; type ${how}.` };
 }
 
 function choicesValue(choices: readonly Choice[], text: string): Read {
   const values: string[] = [];
   for (const part of text.split(',').filter((each) => each.trim() !== '')) {
-    const read = choiceValue(choices, part.trim());
+    const read = choiceValue(choices, part.trim(), 'numbers from 1 to %, with commas');
     if ('problem' in read) return read;
     if (!values.includes(String(read.value))) values.push(String(read.value));
   }

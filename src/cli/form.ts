@@ -54,13 +54,22 @@ async function reviewed(filling: Filling, view: AskView): Promise<Said> {
   const { dialog, form, values } = filling;
   for (;;) {
     dialog.say(`\n${reviewText(filling, view)}\n`);
-    const choices = ['send', 'edit', 'decline', 'cancel'] as const;
-    const word = await dialog.choose('[s]end, [e]dit a field, [d]ecline, [c]ancel: ', choices);
+    const [word, which] = await decision(dialog, form);
     if (word === 'send') return accepted(contentOf(values));
     if (word !== 'edit') return { action: word };
-    const field = await whichField(dialog, form);
+    const field = await whichField(dialog, form, which);
     if (field) await fill(filling, field);
   }
+}
+
+/** `e 7` names the field at once. */
+async function decision(dialog: Dialog, { fields }: Form) {
+  if (fields.length > 0) {
+    const choices = ['send', 'edit', 'decline', 'cancel'] as const;
+    return dialog.command('[s]end, [e]dit a field, [d]ecline, [c]ancel: ', choices, 'edit');
+  }
+  const word = await dialog.choose('[s]end, [d]ecline, [c]ancel: ', ['send', 'decline', 'cancel']);
+  return [word, ''] as const;
 }
 
 function reviewText({ dialog: { output }, form, values }: Filling, { server }: AskView): string {
@@ -79,8 +88,8 @@ function reviewText({ dialog: { output }, form, values }: Filling, { server }: A
 }
 
 /** By its number in the review, its name or its title. */
-async function whichField(dialog: Dialog, { fields }: Form): Promise<Field | undefined> {
-  const text = (await dialog.ask(`Which one (1-${fields.length})? `)).trim();
+async function whichField(dialog: Dialog, { fields }: Form, named: string): Promise<Field | undefined> {
+  const text = named || (await dialog.ask(`Which one (1-${fields.length})? `)).trim();
   const found =
     fields[Number(text) - 1] ??
     fields.find(({ name, title }) => [name, title].some((each) => each.toLowerCase() === text.toLowerCase()));

@@ -2,7 +2,7 @@
 // elsewhere; the daemon takes what the browser brings back, and this waits for it.
 
 import type { LoginOutcome, LoginStart } from '../servers/oauth/methods.ts';
-import { openBrowser } from './browser.ts';
+import { NO_BROWSER, openBrowser } from './browser.ts';
 import { type Control, withControl } from './control.ts';
 import { type Cli, OK } from './verb.ts';
 
@@ -20,7 +20,8 @@ export function login({ output, paths }: Cli, server: string, options: LoginOpti
     const { url, id } = started;
     if (output.json) output.print(JSON.stringify({ server, url }));
     else output.print(`To log in to ${server}, open\n\n  ${output.safe(url)}\n`);
-    if (options.browser !== false && output.isWatched) openBrowser(url);
+    if (options.browser !== false && output.isWatched)
+      void openBrowser(url).then((isOpen) => isOpen || output.say(NO_BROWSER));
     await untilDone(control, server, id);
     if (output.json) output.print(JSON.stringify({ server, outcome: 'done' }));
     else output.print(`You are logged in to ${server}.`);

@@ -91,7 +91,10 @@ function catalogVerbs(program: Command, verb: Verb, run: Action): void {
 function callVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('Calls:');
   const timed: Verb = (words, description) =>
-    verb(words, description).option('--timeout <time>', 'give up and cancel after, like 30s; progress extends it');
+    verb(words, description).option(
+      '--timeout <time>',
+      'give up and cancel after, like 30s; progress extends it, an open question suspends it',
+    );
   timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json')
     .option('--args <json>', 'the arguments as JSON; @file reads a file, - reads stdin')
     .action((server, tool, pairs, options) =>
@@ -114,7 +117,7 @@ function callVerbs(program: Command, verb: Verb, run: Action): void {
 function askVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('Questions:');
   verb('inbox', 'what servers ask, and calls that wait for approval')
-    .option('-f, --follow', 'wait for more')
+    .option('-f, --follow', 'wait for more; with --json one array a line, at each change')
     .action((options) => run(async (cli) => (await import('./inbox.ts')).inbox(cli, options)));
   verb('answer <id>', 'answer a question: a form at a terminal, or one of the options')
     .option('--accept [json]', 'accept, with this answer if it takes one; @file reads a file, - reads stdin')

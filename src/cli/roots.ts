@@ -1,11 +1,12 @@
 // `roots`: the directories that servers may know of. The list says who named each, and what is wrong with one that is no use.
 
 import { resolve } from 'node:path';
+import { TroupeError } from '../failures.ts';
 import { oneLine } from './answer-words.ts';
-import { withControl } from './control.ts';
+import { type Control, withControl } from './control.ts';
 import { usage } from './output.ts';
 import { table } from './table.ts';
-import { type Cli, OK } from './verb.ts';
+import { type Cli, FAILED, OK } from './verb.ts';
 
 export type RootsOptions = { readonly name?: string };
 type Root = {
@@ -25,7 +26,9 @@ export async function roots(
   if (verb === undefined) return list(cli);
   if (verb !== 'add' && verb !== 'rm') throw usage(`roots knows add and rm, not '${verb}'`);
   if (path === undefined) throw usage(`roots ${verb} wants a directory`);
-  return verb === 'add' ? add(cli, resolve(path), options) : remove(cli, resolve(path));
+  // What the list prints can be given back; the daemon reads URIs itself.
+  const place = /^file:/i.test(path) ? path : resolve(path);
+  return verb === 'add' ? add(cli, place, options) : remove(cli, place);
 }
 
 async function list({ output, paths }: Cli): Promise<number> {
@@ -47,7 +50,9 @@ function rootsTable(output: Cli['output'], all: readonly Root[]): string {
     ...[oneLine(uri), oneLine(name), oneLine(from)],
     ...(hasProblems ? [{ text: oneLine(problem), style: 'yellow' as const }] : []),
   ]);
-  return table(output, hasProblems ? [...columns, { title: 'PROBLEM', elastic: true }] : columns, rows);
+  // A program, or a file, has room for all of it.
+  const wide = output.isTerminal ? output : { ...output, width: Number.POSITIVE_INFINITY };
+  return table(wide, hasProblems ? [...columns, { title: 'PROBLEM', elastic: true }] : columns, rows);
 }
 
 async function add({ output, paths }: Cli, path: string, { name }: RootsOptions): Promise<number> {
@@ -59,12 +64,21 @@ async function add({ output, paths }: Cli, path: string, { name }: RootsOptions)
 }
 
 async function remove({ output, paths }: Cli, path: string): Promise<number> {
-  const raw = await withControl(paths.socket, (control) => control.request('rootsRemove', { path }).result);
-  const { wasThere } = JSON.parse(raw.toString()) as { wasThere: boolean };
-  if (output.json) output.print(raw);
-  else if (wasThere) output.print(`servers are no longer told of ${oneLine(uriOf(raw))}`);
-  else output.print(`${oneLine(uriOf(raw))} was not added here; \`troupe roots\` says who named what`);
-  return OK;
+  return withControl(paths.socket, async (control) => {
+    const raw = await control.request('rootsRemove', { path }).result;
+    const { wasThere, uri } = JSON.parse(raw.toString()) as { wasThere: boolean; uri: string };
+    if (output.json) output.print(raw);
+    else if (wasThere) output.print(`servers are no longer told of ${oneLine(uri)}`);
+    else throw new TroupeError('unknownName', await whyNot(control, [path, uri]));
+    return wasThere ? OK : FAILED;
+  });
+}
+
+async function whyNot(control: Control, names: readonly string[]): Promise<string> {
+  const { roots: all } = await control.ask<{ roots: readonly Root[] }>('roots');
+  const offered = all.find(({ uri, from }) => from === 'host' && names.includes(uri));
+  if (offered) return `${oneLine(offered.uri)} comes from a host and goes with it`;
+  return `${oneLine(names.at(-1) ?? '')} was not added here; \`troupe roots\` says who named what`;
 }
 
 const uriOf = (raw: Buffer): string => String(JSON.parse(raw.toString()).uri);

@@ -3,9 +3,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Field } from '../../src/asks/forms/form.ts';
 import { folded } from '../../src/cli/answer-words.ts';
+import { openBrowser } from '../../src/cli/browser.ts';
 import { readValue, type Value, valueText } from '../../src/cli/form-values.ts';
 import { type Asked, type Reply, workplace } from '../support/cli.ts';
 
@@ -66,6 +67,16 @@ test('text is short for what a model would say', async () => {
   expect(asked[1]?.params.content).toEqual({
     ...{ role: 'assistant', model: 'human', content: { type: 'text', text: 'Paris' }, stopReason: 'endTurn' },
   });
+});
+
+test.each([
+  ['db12', '--accept', 'open', 'open; answer again: troupe answer db12cd34\n'],
+  ['cb12', '--cancel', 'rejected', 'everything is told that you cancelled\n'],
+  ['cb12', '--decline', 'rejected', 'everything is told that you declined\n'],
+])('of %s %s that ends as %s a script reads what comes next', async (id, flag, outcome, said) => {
+  await using place = workplace();
+  await place.control(daemon(outcome));
+  expect(await place.run('answer', id, flag)).toEqual({ code: 0, stdout: said, stderr: '' });
 });
 
 test('what is said may come from a file', async () => {
@@ -149,7 +160,7 @@ test.each<[Field, string, Value, Value]>([
   [text, '-', undefined, '-'],
   [text, '""', 'kept', ''],
   [text, '"-"', 'kept', '-'],
-  [required, '-', 'kept', '-'],
+  [required, '"-"', 'kept', '-'],
   [{ ...required, isNullable: true }, '', undefined, null],
   [integer, '-7', undefined, -7],
   [integer, '1e3', undefined, 1000],
@@ -167,13 +178,15 @@ test.each<[Field, string, Value, Value]>([
 
 test.each<[Field, string, RegExp]>([
   [required, '', /required; type "" for an empty text/],
+  [required, '-', /required; type "-" for that sign/],
+  [{ ...integer, isRequired: true }, '-', /It is required\.$/],
   [integer, '1.5', /whole number/],
   [integer, 'seven', /no number; type one like 42/],
   [integer, '0x10', /no number/],
   [integer, '12345678901234567890', /too large to be sent exactly/],
   [{ ...common, type: 'boolean' }, 'maybe', /y or n/],
   [choice, '4', /"4" is none of them; type a number from 1 to 3/],
-  [several, 'r, x\x1b', /"x." is none of them/],
+  [several, 'r, x\x1b', /"x." is none of them; type numbers from 1 to 3, with commas/],
 ])('%j does not take %j', (field, typed, problem) => {
   expect(readValue(field, typed, undefined)).toEqual({ problem: expect.stringMatching(problem) });
 });
@@ -182,6 +195,13 @@ test('values are shown by their titles, with what is sent where that differs', (
   expect(valueText(several, ['r', '1'])).toBe('Red (r), One (1)');
   expect(valueText({ ...choice, choices: [{ value: 'a', title: 'a' }] }, 'a')).toBe('a');
   expect(valueText(text, undefined)).toBe('(left out)');
+});
+
+test('a machine without an opener of browsers, and an address for none, are told apart from success', async () => {
+  vi.stubEnv('PATH', '/nowhere');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(await openBrowser('https://example.com/')).toBe(false);
+  expect(await openBrowser('file:///etc/passwd')).toBe(false);
 });
 
 test('a text is folded between words, within words where there is no other way, and wide letters count twice', () => {

@@ -12,7 +12,7 @@ const ask = (id: string, more: object = {}) => ({
 });
 const ASKS = [
   ask('ab12cd34', { message: `Who are\nyou, \x1b[31mreally\x07?\u202e ${'And why? '.repeat(30)}` }),
-  ask('bb12cd34', { mode: 'url', url: 'https://example.com/a' }),
+  ask('bb12cd34', { mode: 'url', stage: 'done', url: 'https://example.com/a' }),
   ask('cb12cd34', {
     kind: 'sampling',
     stage: 'request',
@@ -42,7 +42,7 @@ test('every question is one row with its words below, in 80 columns, behind the 
   expect(lines[0]).toMatch(/^ID +AGE +EXPIRES +KIND +SERVER +TOOL$/);
   expect(lines[1]).toMatch(/^ab12cd34 +1m +in 9m +form +everything +greet$/);
   expect(lines[2]).toMatch(/^ +everything asks: Who are you, .\[31mreally.\?. And why\? .*…$/);
-  expect(lines[3]).toMatch(/^bb12cd34 .* url /);
+  expect(lines[3]).toMatch(/^bb12cd34 .* url done +everything/);
   expect(lines[5]).toMatch(/^cb12cd34 .* sampling request +everything +a-tool.*…$/);
   expect(lines[6]).toMatch(/^ +everything asks a model: Who are you\?$/);
   expect(lines[8]).toMatch(/^ +a model would tell everything: Hello there$/);

@@ -10,11 +10,11 @@ import { eventually } from '../support/eventually.ts';
 import { talk } from '../support/terminal.ts';
 
 /** Programs that open browsers, which note what they would have opened. */
-function browser(directory: string) {
+function browser(directory: string, then = '') {
   const [bin, opened] = [join(directory, 'bin'), join(directory, 'opened')];
   mkdirSync(bin);
   for (const name of ['xdg-open', 'open']) {
-    writeFileSync(join(bin, name), `#!/bin/sh\nprintf %s "$1" > "${opened}"\n`);
+    writeFileSync(join(bin, name), `#!/bin/sh\nprintf %s "$1" > "${opened}"\n${then}\n`);
     chmodSync(join(bin, name), 0o755);
   }
   return { opened, env: { PATH: `${bin}:${process.env.PATH}`, NO_COLOR: '' } };
@@ -61,6 +61,19 @@ test('an address that is declined is not opened; what the server says is done ne
   expect(await waiting.code).toBe(0);
 });
 
+test('where no browser can be started it says to open the address oneself, and how to come back', async () => {
+  const first = ask({ mode: 'url', url: 'https://example.com/' });
+  await using all = await asking([first], () => {
+    all.change([{ ...first, stage: 'done' }]);
+    return outcome('open');
+  });
+  const { opened, env } = browser(all.directory, 'exit 3');
+  const screen = all.troupe(['answer', 'ab12'], env);
+  await talk(screen, [CONSENT, 'y'], ['no browser could be started here; open the address yourself']);
+  await talk(screen, ['Is it done? [y/N] ', ''], ['still waits; say `troupe answer ab12cd34` again when it is done']);
+  expect([await screen.code, existsSync(opened)]).toEqual([0, true]);
+});
+
 test('an approval shows what would be called with; somebody who was quicker is named', async () => {
   const given = { path: '/\x1b[2J', text: 'x'.repeat(5000) };
   await using all = await asking([ask({ kind: 'approval', mode: undefined, arguments: given })], () =>
@@ -101,18 +114,39 @@ test("a model's request is edited in the person's own editor, looked at again, a
     { role: 'user', content: { type: 'image', mimeType: 'image/png', data: Buffer.alloc(12_000).toString('base64') } },
   ];
   const request = { systemPrompt: 'Be brief', maxTokens: 9, messages, tools: [{ name: 'look', description: 'Looks' }] };
-  await using all = await asking([ask({ kind: 'sampling', mode: undefined, stage: 'request', request })], () =>
-    outcome('open'),
-  );
+  const review = ask({ kind: 'sampling', mode: undefined, stage: 'request', request });
+  const result = { role: 'assistant', model: 'm', content: { type: 'text', text: 'Blue it is' } };
+  await using all = await asking([review], ({ stage }) => {
+    all.change([{ ...review, stage: 'answer', waitsOn: 'model' }]);
+    return outcome(stage === 'request' ? 'open' : 'answered');
+  });
   const editor = join(all.directory, 'my editor');
   writeFileSync(editor, `#!/bin/sh\nls -ld "$(dirname "$2")" "$2"\nsed -i.old "s/red/$1/" "$2"\n`);
   chmodSync(editor, 0o755);
   const screen = all.troupe(['answer', 'ab12'], { VISUAL: `'${editor}' blue` });
   await talk(screen, [/system prompt:\n {2}│ Be brief/], [/as the user:\n {2}│ Say red/], ['[image image/png 12 kB]']);
   await talk(screen, ['look  Looks'], ['[d]ecline: ', 'e'], [/drwx------.*\n-rw------- /], [/user:\n {2}│ Say blue/]);
-  await talk(screen, ['[d]ecline: ', 'a'], ['noted; ']);
+  await talk(screen, ['[d]ecline: ', 'a'], ['The model is asked']);
+  all.change([{ ...review, stage: 'result', waitsOn: 'inbox', result }]);
+  await talk(screen, [/does not know yet:\nassistant:\n {2}│ Blue it is/], ['[d]ecline: ', 'a'], ['has your answer']);
+  expect(all.said.map(({ stage }) => stage)).toEqual(['request', 'result']);
   expect(all.said[0].content.messages[0].content.text).toBe('Say blue');
   expect(readdirSync(all.directory).filter((name) => name.startsWith('troupe-edit'))).toEqual([]);
+});
+
+test('a person may speak for a model that fails after its request was approved', async () => {
+  const review = ask({ kind: 'sampling', mode: undefined, stage: 'request', request: { messages: [] } });
+  await using all = await asking([review], ({ stage }) => {
+    all.change([{ ...review, stage: 'answer', waitsOn: 'inbox' }]);
+    return outcome(stage === 'request' ? 'open' : 'rejected');
+  });
+  const screen = all.troupe(['answer', 'ab12']);
+  await talk(screen, ['[d]ecline: ', 'a'], ['The model did not answer; `troupe logs` says why.']);
+  await talk(screen, ['[a]nswer in the place of a model, [d]ecline: ', 'd'], ['is told that you declined']);
+  expect(all.said.map(({ action, stage }) => [action, stage])).toEqual([
+    ['accept', 'request'],
+    ['decline', 'answer'],
+  ]);
 });
 
 test('an edit that is no JSON goes back to the editor or is given up', async () => {

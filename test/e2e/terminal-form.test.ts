@@ -54,6 +54,8 @@ test('a form takes defaults, choices and corrections, is reviewed and edited, an
     [SEND, 'e'],
     ['Which one (1-6)? ', 'size'],
     ['│ Size 1 to 10 [3]: ', '7'],
+    [/Size {7}7[\s\S]*ancel: /, 'e 2'],
+    ['│ Size 1 to 10 [7]: ', ''],
     [/Size {7}7[\s\S]*ancel: /, 's'],
     ['everything has your answer'],
   );
@@ -93,7 +95,8 @@ test('Ctrl-C in a form sends nothing, ends with 130 and says that the question i
 test('a form can be declined after it was looked at, by a word that was meant', async () => {
   await using all = await asking([ask({ schema: { type: 'object', properties: {} } })], () => outcome('declined'));
   const screen = all.troupe(['answer', 'ab12']);
-  await talk(screen, ['wants no more than your consent'], [SEND, ''], ['Please type s, e, d, c'], [SEND, 'decline']);
+  const send = '[s]end, [d]ecline, [c]ancel: ';
+  await talk(screen, ['wants no more than your consent'], [send, ''], ['Please type s, d, c'], [send, 'decline']);
   await screen.sees('everything is told that you declined');
   expect(all.said).toEqual([{ id: ID, action: 'decline', stage: 'answer' }]);
 });
@@ -127,12 +130,31 @@ test.each([
     const screen = all.troupe(['answer', 'ab12']);
     await talk(screen, ['Your name', 'Ada'], ['Size']);
     all.change([]);
-    await screen.sees(`troupe: ${why}; nothing was sent`);
+    await screen.sees(`\ntroupe: ${why}; nothing was sent`);
     expect(await screen.code).toBe(1);
     // It asks how the question ended by a word to a stage that no question has, which answers none.
     expect(all.said).toEqual([{ id: ID, action: 'cancel', stage: 'over' }]);
   },
 );
+
+test('whoever types is told at once that the daemon is gone, between words and on a line of its own', async () => {
+  await using all = await asking([ask({ schema: FORM })]);
+  const screen = all.troupe(['answer', 'ab12']);
+  await talk(screen, ['Your name', 'Ada'], ['Size']);
+  all.hangUp();
+  await screen.sees('\ntroupe: troupe went away; nothing was sent\n');
+  expect(await screen.code).toBe(4);
+});
+
+test('a long reason is broken between words', async () => {
+  const why = `question ab12cd34 was already answered by ${'somebody '.repeat(8)}else`;
+  await using all = await asking([ask({ schema: FORM })], () => refusal('answered', why));
+  const screen = all.troupe(['answer', 'ab12']);
+  await talk(screen, ['Your name']);
+  all.change([]);
+  await screen.sees(/\ntroupe: question .* somebody\nsomebody [\s\S]*nothing was sent/);
+  expect(await screen.code).toBe(1);
+});
 
 const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 

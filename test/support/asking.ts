@@ -25,10 +25,12 @@ export async function asking(
   const place = workplace();
   const screens: Terminal[] = [];
   const waiting = new Set<() => void>();
+  const sockets = new Set<{ destroy(): unknown }>();
   const said: any[] = [];
   let version = 1;
   const state = () => `{"version":${version},"asks":${JSON.stringify(asks)}}`;
   await place.control(({ id, method, params }: Asked, socket): Reply => {
+    sockets.add(socket);
     if (method === 'inbox' && params.since !== version) return { result: state() };
     if (method === 'inbox') {
       waiting.add(() => socket.write(`{"jsonrpc":"2.0","id":${id},"result":${state()}}\n`));
@@ -49,6 +51,10 @@ export async function asking(
       version++;
       for (const each of waiting) each();
       waiting.clear();
+    },
+    /** As a daemon that is killed. */
+    hangUp() {
+      for (const each of sockets) each.destroy();
     },
     troupe(words: readonly string[], env: NodeJS.ProcessEnv = {}): Terminal {
       const { directory } = place;
