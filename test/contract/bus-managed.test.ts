@@ -120,6 +120,8 @@ test('ends a server of its own that lives but does not answer, and starts a fres
   await using place = await home();
   const first = await place.start();
   process.kill(first.pid, 'SIGSTOP');
+  // Its threads stop one after the other, and until the last has it may still answer.
+  await eventually(async () => /^T/.test((await execa('ps', ['-o', 'stat=', '-p', String(first.pid)])).stdout));
   const second = await place.start();
   expect(second).toMatchObject({ adopted: false, token: first.token });
   expect(await processIdentity(first.pid)).toBeUndefined();
