@@ -36,7 +36,7 @@ export type Answerer = {
   /** For those who come too late, such as `the host` or `troupe answer`. */
   readonly by: string;
   readonly principal?: string;
-  /** What they were shown: a word on one stage is none on the next. `answer` if they do not say. */
+  /** What they were shown: a yes on one stage is none on the next. If they do not say: a yes is to `answer`, a no to any. */
   readonly stage?: string;
 };
 

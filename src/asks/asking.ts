@@ -54,6 +54,8 @@ export function createAsking(options: AskingOptions) {
     },
     ...{ attribution: createAttribution(), nudge },
     onOpened(live) {
+      const { id, kind, server, tool, principal } = live.view();
+      logger.info({ server, ask: id.slice(0, 8), kind, tool, principal }, 'ask opened');
       events.askOpened(live.view());
       nudge();
     },

@@ -10,7 +10,7 @@ import { sentence } from '../failures.ts';
 import type { Attribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import { createAcceptance } from './acceptance.ts';
-import type { Question, Subject } from './ask.ts';
+import type { Question } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
@@ -99,19 +99,16 @@ export function createAsks(options: AsksOptions) {
     });
     lives.set(live.id, live);
     open.set(live.id, release);
-    void begin(live, about.subject);
+    void begin(live);
     return live;
   }
 
   /** On the disk first; a disk that refuses, or is slow, does not keep a question from being asked. */
-  async function begin(live: Live, subject: Subject | undefined): Promise<void> {
+  async function begin(live: Live): Promise<void> {
     await Promise.race([rows.add(live.view()).catch(onTrouble), sleep(ON_DISK_MS, undefined, { ref: false })]);
     if (live.isOver) return;
-    const { id, kind, expiresAt } = live.view();
     onOpened(live);
-    subject?.call.onSignal?.({ type: 'ask', id, kind, expiresAt });
     live.opened();
-    inbox.touch();
   }
 
   /** An address that somebody visits lives on until the server says that it is done, but not for ever. */

@@ -38,17 +38,15 @@ export function createInbox({ lives, rows, validator, acceptance, nudge }: Inbox
     waiting.clear();
   }
 
-  async function answer(
-    id: string,
-    reply: Reply,
-    { by, principal, stage = 'answer' }: Answerer,
-  ): Promise<AskOutcome | 'open'> {
+  async function answer(id: string, reply: Reply, { by, principal, stage }: Answerer): Promise<AskOutcome | 'open'> {
     const live = lives.get(id);
     const row = live ? undefined : rows.find(id);
     const whose = live?.principal ?? row?.principal;
     if (whose === undefined || (principal !== undefined && principal !== whose)) throw unknown(id);
     const asked = live ? live.stage : row?.status === 'open' ? row.stage : undefined;
-    if (asked !== undefined && asked !== stage) throw movedOn(id);
+    // Whoever says no says it to all that is still to come; a yes is one to what was seen.
+    const seen = stage ?? (reply.action === 'accept' ? 'answer' : asked);
+    if (asked !== undefined && asked !== seen) throw movedOn(id);
     if (live) return acceptance.accept(live, { reply, by, isWhole: false }, live.stage);
     return answerThere(row as AskRow, reply, by);
   }

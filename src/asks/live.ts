@@ -22,6 +22,7 @@ export function createLive(world: LiveWorld, opening: Opening) {
   let asking: Asking | undefined;
   let hasSpoken = false;
   let wasSentBack = false;
+  let isAnnounced = false;
   let request = question.kind === 'sampling' ? question.request : undefined;
   let result: Buffer | undefined;
   let outcome: AskOutcome | undefined;
@@ -122,10 +123,14 @@ export function createLive(world: LiveWorld, opening: Opening) {
     }
   }
 
-  function step(type: 'host.passed' | 'bus.passed' | 'rule.passed' | 'generated' | 'failed'): void {
+  function step(type: 'opened' | 'host.passed' | 'bus.passed' | 'rule.passed' | 'generated' | 'failed'): void {
     if (actor.isOver()) return;
     actor.send({ type });
-    if (!actor.isOver()) world.onChanged(live);
+    if (actor.isOver()) return;
+    world.onChanged(live);
+    if (isAnnounced || actor.waitsOn() !== 'inbox') return;
+    isAnnounced = true; // only a person is left who could answer, so the caller is told
+    subject?.call.onSignal?.({ type: 'ask', id, kind: question.kind, expiresAt: openedAt + opening.expiryMs });
   }
 
   /** Read once: a request may hold pictures, and the inbox is listed often. */
@@ -156,7 +161,7 @@ export function createLive(world: LiveWorld, opening: Opening) {
     },
     /** Whether that process asked it. */
     isOf: (instance: string): boolean => opening.instance === instance,
-    opened: () => actor.send({ type: 'opened' }),
+    opened: () => step('opened'),
     /** The answer stands. */
     take(answer: Given): void {
       const content = answer.reply.action === 'accept' ? answer.reply.content : undefined;

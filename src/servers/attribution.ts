@@ -120,11 +120,11 @@ export function attribute(member: Member, origin: string | undefined): Verdict {
 
 function among({ lane }: Member, candidates: readonly InFlight[]): Verdict {
   const calls = candidates.map(({ call }) => call);
-  const callers = [...calls, ...lane.abandoned()];
-  const [principal = '', stranger] = new Set(callers.map((each) => each.principal));
+  const [principal = '', stranger] = new Set([...calls, ...lane.abandoned()].map((each) => each.principal));
   if (stranger !== undefined) return new Set(calls.map((each) => each.principal)).size > 1 ? 'wait' : 'nobody';
-  const [session, another] = new Set(callers.map(({ holder }) => holder));
-  const isOne = callers.length === 1 || (session !== undefined && another === undefined);
+  // A call that this principal gave up does not count: its server was told to stop, and whoever is asked is the same person.
+  const [session, another] = new Set(calls.map(({ holder }) => holder));
+  const isOne = calls.length === 1 || (session !== undefined && another === undefined);
   return isOne ? one(leastAsked(candidates)) : { isOne, principal, requests: candidates };
 }
 

@@ -25,6 +25,7 @@ export type PoolOptions = {
 export type Pool = ReturnType<typeof createPool>;
 
 const MAX_HOLDERS = 1_000;
+const ASKING = 'all its processes wait for answers, see troupe inbox';
 
 export function createPool(options: PoolOptions) {
   const { first, waiting, tell, onPlaced } = options;
@@ -51,11 +52,16 @@ export function createPool(options: PoolOptions) {
     }
   }
 
+  /** Every process that there may be waits for somebody's answer. */
+  const isAsking = (): boolean =>
+    processes().length >= first.config.settings.pool &&
+    processes().every(({ lane }) => lane.asking().some(({ holds }) => holds > 0));
+
   /** Calls wait for as long as any process may take them, and hear what the first one says when none may. */
   function regate(): void {
     const able = processes().find(({ lane }) => lane.gate.mode !== 'refuse');
     const { mode, state, why } = able
-      ? { mode: 'hold' as const, state: able.lane.gate.state, why: '' }
+      ? { mode: 'hold' as const, state: isAsking() ? ASKING : able.lane.gate.state, why: '' }
       : first.lane.gate;
     const { gate } = waiting;
     if (gate.mode !== mode || gate.state !== state || gate.why !== why) waiting.setGate({ mode, state, why });

@@ -123,7 +123,8 @@ export const READS = {
   approval: 'SELECT fingerprint FROM approvals WHERE principal = ? AND server = ? AND tool = ?',
   usage: 'SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage WHERE server = ? AND at > ?',
   roots: 'SELECT uri, name FROM roots ORDER BY uri',
-  sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL ORDER BY created_at, id`,
+  sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL AND used_at > ?
+    ORDER BY created_at, id`,
   interactive: 'SELECT definition FROM interactive WHERE server = ?',
   getMeta: 'SELECT value FROM meta WHERE key = ?',
 } as const satisfies Record<string, string>;

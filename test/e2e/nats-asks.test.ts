@@ -157,6 +157,7 @@ it('a service hears what was wrong with its answer, and another hears that it ca
 it('a stream says that the call waits, and for what', async () => {
   const asked = ask(await d.nats(), 'troupe.call.curious.inquire', FORM, { 'Troupe-Stream': '1' });
   const { id, expiresAt } = await theAsk();
+  await eventually(async () => (await open())[0]?.waitsOn === 'inbox'); // nobody but a person is left
   await d.request(`troupe.answer.${id}`, '{"action":"cancel"}');
   const frames = await asked.toTheEnd();
   expect(frames.map(kindOf)).toEqual(['ack', 'ask', 'result', 'end']);

@@ -89,12 +89,12 @@ it('lets a person see and change what a stranger asks and what it hears', async 
   expect(request).toMatchObject({ messages: [{ content: text(QUESTION) }] });
   expect(openai.asked).toHaveLength(before);
   const edited = { messages: [{ role: 'user', content: text('Say something.') }], maxTokens: 20 };
-  expect(await answer(id, { action: 'accept', content: edited })).toEqual({ id, outcome: 'open' });
+  expect(await answer(id, { action: 'accept', content: edited, stage: 'request' })).toEqual({ id, outcome: 'open' });
   const checked = await theAsk('result');
   expect(checked.result).toMatchObject({ content: text(ANSWER) });
   expect(openai.last()).toMatchObject({ max_tokens: 20, messages: [{ content: 'Say something.' }] });
   const result = { role: 'assistant', content: text('I do not know.'), model: 'me', stopReason: 'endTurn' };
-  expect(await answer(id, { action: 'accept', content: result })).toEqual({ id, outcome: 'answered' });
+  expect(await answer(id, { action: 'accept', content: result, stage: 'result' })).toEqual({ id, outcome: 'answered' });
   expect((await told).result).toEqual(result);
 });
 
@@ -113,7 +113,8 @@ it('asks a person when the model fails, and the log says why', async () => {
   const { id } = await theAsk('answer');
   await answer(id, { action: 'decline' });
   expect((await told).error.code).toBe(-1);
-  await eventually(async () => expect(await d.log()).toContain(`${openai.host} failed (500): the model is asleep`));
+  await eventually(async () => expect(await d.log()).toContain(`${openai.host} failed (500`));
+  expect(await d.log()).not.toContain('asleep'); // the words of others may be those of the prompt
 });
 
 it('lets a server have no more than its budget, also after a restart, and keeps no secret of anybody', async () => {

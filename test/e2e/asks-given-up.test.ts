@@ -1,0 +1,46 @@
+// A caller that has given up, and questions that are left open: whoever comes next is served, or told what it waited for.
+
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { AskView } from '../../src/asks/ask.ts';
+import { askControl } from '../support/control.ts';
+import { type Daemon, daemon, fixture } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { rawHost } from '../support/host.ts';
+
+let d: Daemon;
+beforeAll(async () => {
+  d = await daemon({
+    servers: { asks: fixture('asks-tags'), few: fixture('asks-tags', { pool: 1, timeoutMs: '1s' }) },
+    troupe: { http: { address: '127.0.0.1:0' } },
+  });
+}, 60_000);
+afterAll(() => d?.[Symbol.asyncDispose]());
+
+const inbox = async () => (await askControl<{ asks: AskView[] }>(join(d.state, 'control.sock'), 'inbox')).asks;
+
+it('the next call of a process is asked its own question, though the one before was cancelled', async () => {
+  const headers = { 'Troupe-Request-Id': 'gone' };
+  const gone = d.request('troupe.call.asks.ask', { tag: 'first' }, { headers });
+  await eventually(async () => (await inbox()).length === 1);
+  await d.request('troupe.cancel.gone');
+  expect(await gone).toMatchObject({ code: 499 });
+  const host = await rawHost(`${await d.http()}/mcp/asks`, { capabilities: { elicitation: {} } });
+  const stream = await host.begin(1, 'tools/call', { name: 'ask', arguments: { tag: 'second' } });
+  for await (const { message } of stream.events) {
+    if (message.method !== 'elicitation/create') continue;
+    expect(message.params.message).toBe('second');
+    break;
+  }
+  await host.close();
+});
+
+it('a call that waits behind open questions says what it waited for', async () => {
+  const asking = d.request('troupe.call.few.ask', { tag: 'open' }, { timeout: 30_000 });
+  await eventually(async () => (await inbox()).some(({ server }) => server === 'few'));
+  const { error } = await d.request('troupe.call.few.work', { tag: 'behind' });
+  expect(error).toMatch(/all its processes wait for answers, see troupe inbox.*not sent/);
+  const open = (await inbox()).find(({ server }) => server === 'few');
+  await d.cli('answer', String(open?.id), '--decline');
+  await asking;
+});
