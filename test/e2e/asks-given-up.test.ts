@@ -1,4 +1,5 @@
-// A caller that has given up, and questions that are left open: whoever comes next is served, or told what it waited for.
+// Callers that give up, hosts that go away and come back, questions that are left open: whoever comes next is served, or told
+// what it waited for.
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -32,6 +33,32 @@ it('the next call of a process is asked its own question, though the one before 
     expect(message.params.message).toBe('second');
     break;
   }
+  await host.close();
+});
+
+it('a host that went away finds the question on the stream of its call when it comes back, and never elsewhere', async () => {
+  const host = await rawHost(`${await d.http()}/mcp/asks`, { capabilities: { elicitation: {} } });
+  const standing = await host.get();
+  const elsewhere: any[] = [];
+  const listening = (async () => {
+    for await (const { message } of standing.events) elsewhere.push(message);
+  })().catch(() => {}); // it is left at the end
+  const stream = await host.begin(7, 'tools/call', { name: 'ask', arguments: { tag: 'who?', ms: 300 } });
+  void stream.events.next().catch(() => {}); // reads as far as the first, empty event
+  await eventually(() => stream.last !== '');
+  stream.leave();
+  await eventually(async () => (await inbox()).some(({ message }) => message === 'who?'));
+  const seen: any[] = [];
+  for await (const { message } of (await host.get(stream.last)).events) {
+    seen.push(message);
+    if (message.method === 'elicitation/create')
+      await host.send('POST', { id: message.id, result: { action: 'accept', content: { said: 'me' } } });
+  }
+  expect(seen.map(({ method, id }) => method ?? id)).toEqual(['elicitation/create', 7]);
+  expect(seen[1].result.content[0].text).toContain('"said":"me"');
+  standing.leave();
+  await listening;
+  expect(elsewhere.filter(({ method }) => method === 'elicitation/create')).toEqual([]);
   await host.close();
 });
 
