@@ -51,6 +51,7 @@ describe('when the daemon is gone and comes back', () => {
     await client.send({ method: 'notifications/one' });
     await eventually(() => expect(stage.only().methods).toEqual(['hold', 'notifications/one']));
     await stage.door.nc.close();
+    await nobodyListens(stage.nc); // what the broker still hands to a closed connection is lost, not undelivered
     for (let n = 2; n < 20; n++) void client.send({ id: n, method: 'echo', params: { n } });
     void client.send({ method: 'notifications/two' });
     await stage.nc.flush();
@@ -203,3 +204,12 @@ test('clients that came and went leave nothing behind, with or without a goodbye
   await eventually(() => expect(stage.door.count()).toBe(0));
   for (const session of stage.all.values()) expect(session).toMatchObject({ holders: 0, attached: { size: 0 } });
 });
+
+/** Resolves when the broker knows that the door is gone. */
+const nobodyListens = (nc: NatsConnection) =>
+  eventually(() =>
+    nc.request('troupe.rpc.echo', '', { timeout: 200 }).then(
+      () => false,
+      ({ code }) => code === '503',
+    ),
+  );
