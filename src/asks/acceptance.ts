@@ -2,7 +2,7 @@
 // daemons on a state directory too. Whoever comes second hears who was first.
 
 import { TroupeError } from '../failures.ts';
-import type { AskOutcome, Stage } from './ask.ts';
+import type { AskOutcome, Question, Reply, Stage } from './ask.ts';
 import type { Validator } from './forms/validator.ts';
 import type { Live } from './live.ts';
 import type { Given } from './opening.ts';
@@ -20,11 +20,14 @@ export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptio
   /** Claimed here this moment: nothing to be read in the rows. */
   const claiming = new Set<string>();
 
+  async function mustFit(question: Question, stage: Stage, reply: Reply, server: string): Promise<void> {
+    const problem = await problemOf(question, stage, reply, { validator, server });
+    if (problem) throw new TroupeError('invalid', problem);
+  }
+
   async function accept(live: Live, given: Given, stage: Stage | undefined): Promise<AskOutcome | 'open'> {
     if (live.isOver || stage === undefined) throw tooLate(live.id);
-    const judge = { validator, server: live.view().server };
-    const problem = await problemOf(live.question, stage, given.reply, judge);
-    if (problem) throw new TroupeError('invalid', problem);
+    await mustFit(live.question, stage, given.reply, live.view().server);
     claiming.add(live.id);
     try {
       const meant = await claim(live, given, stage);
@@ -83,7 +86,7 @@ export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptio
     }
   }
 
-  return { accept, tooLate, collect };
+  return { accept, mustFit, tooLate, collect };
 }
 
 export const movedOn = (id: string): TroupeError =>

@@ -2,9 +2,9 @@
 // a call to one; it belongs to the principal of that call, and only they and the owner of this machine may answer it.
 
 import type { Call } from '../calls/call.ts';
+import type { AskKind } from '../config/types.ts';
 
-export const ASK_KINDS = ['elicitation', 'sampling', 'approval'] as const;
-export type AskKind = (typeof ASK_KINDS)[number];
+export type { AskKind } from '../config/types.ts';
 
 /** What is asked, after it was checked. Buffers are JSON, as it came. */
 export type Question =

@@ -56,7 +56,7 @@ export function createAsks(options: AsksOptions) {
   let isClosed = false;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const acceptance = createAcceptance({ rows, validator, onTrouble });
-  const inbox = createInbox({ lives, rows, validator, acceptance, nudge: options.nudge });
+  const inbox = createInbox({ lives, rows, acceptance, nudge: options.nudge });
   const world = {
     ...{ answerers: options.answerers, models: options.models, onTrouble },
     settings: () => config().asks,

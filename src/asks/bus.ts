@@ -6,10 +6,10 @@ import { json, maxPayload } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import type { AskSettings } from '../config/types.ts';
 import { sentence, TroupeError } from '../failures.ts';
-import { member, spansOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
-import type { AskKind, AskView, Reply } from './ask.ts';
+import type { AskView, Reply } from './ask.ts';
+import { replyOf } from './replies.ts';
 
 export type AnswerersOptions = {
   readonly subjects: Subjects;
@@ -155,28 +155,3 @@ const inboxPrefixOf = (nc: NatsConnection): string =>
 /** Not mine: somebody else shall answer. */
 const isPass = (body: Buffer): boolean =>
   body.length === 0 || (isJsonObject(body) && textAt(body, ['action']) === 'pass');
-
-/**
- * What a service or a person says on the bus: an action, and its content as it came; to sampling also the message alone.
- * Throws a TroupeError that says what to send.
- */
-export function replyOf(body: Buffer, kind: AskKind | undefined): Reply {
-  if (!isJsonObject(body)) throw new TroupeError('malformed', `the body must be a JSON object such as ${EXAMPLE}`);
-  if (kind === 'sampling' && isMessage(body)) return { action: 'accept', content: body };
-  const action = textAt(body, ['action']);
-  if (action === 'decline' || action === 'cancel') return { action };
-  if (action !== 'accept') throw new TroupeError('invalid', `action must be accept, decline or cancel: ${EXAMPLE}`);
-  const [span, another] = spansOf(body, 'content');
-  // JSON readers disagree on which one is meant, and no content would be an answer too.
-  if (another) throw new TroupeError('invalid', 'content is given twice; send one');
-  return span ? { action, content: body.subarray(span.from, span.to) } : { action };
-}
-
-/** A CreateMessageResult without an action around it. */
-export const isMessage = (body: Buffer): boolean =>
-  isJsonObject(body) &&
-  spansOf(body, 'action').length === 0 &&
-  member(body, 'role') !== undefined &&
-  member(body, 'content') !== undefined;
-
-const EXAMPLE = '{"action":"accept","content":{…}}';

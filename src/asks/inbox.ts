@@ -5,27 +5,23 @@ import { TroupeError } from '../failures.ts';
 import type { AskRow } from '../store/rows.ts';
 import { type Acceptance, movedOn } from './acceptance.ts';
 import type { Answerer, AskOutcome, Inbox, Reply } from './ask.ts';
-import type { Validator } from './forms/validator.ts';
 import type { Live } from './live.ts';
-import { problemOf } from './replies.ts';
 import type { Rows } from './rows.ts';
 import { questionOf } from './views.ts';
 
 export type InboxOptions = {
   readonly lives: ReadonlyMap<string, Live>;
   readonly rows: Rows;
-  readonly validator: Validator;
   readonly acceptance: Acceptance;
   /** Tells the other daemons that there is something to read in the rows. */
   readonly nudge: () => void;
 };
-export type LocalInbox = ReturnType<typeof createInbox>;
 
 const PATIENCE_MS = 10_000;
 const LOOK_MS = 1_000;
 const POLL_MS = 25;
 
-export function createInbox({ lives, rows, validator, acceptance, nudge }: InboxOptions) {
+export function createInbox({ lives, rows, acceptance, nudge }: InboxOptions) {
   const waiting = new Set<() => void>();
   let version = 1;
   // Where the bus does not tell, the rows do.
@@ -55,8 +51,7 @@ export function createInbox({ lives, rows, validator, acceptance, nudge }: Inbox
   async function answerThere(row: AskRow, reply: Reply, by: string): Promise<AskOutcome | 'open'> {
     const view = row.status === 'open' ? rows.viewOf(row) : undefined;
     if (!view || !rows.isServed(row)) throw acceptance.tooLate(row.id, row);
-    const problem = await problemOf(questionOf(view), view.stage, reply, { validator, server: row.server });
-    if (problem) throw new TroupeError('invalid', problem);
+    await acceptance.mustFit(questionOf(view), view.stage, reply, row.server);
     const loser = await rows.claim(row.id, view.stage, reply, by);
     if (loser) throw loser.status === 'open' ? movedOn(row.id) : acceptance.tooLate(row.id, loser);
     nudge();

@@ -16,9 +16,6 @@ export function createLimits(maxOpen: () => number) {
   let open = 0;
 
   return {
-    get open() {
-      return open;
-    },
     /** Whether a process asks too fast. Asking counts, whatever becomes of it. */
     isTooFast(member: Member): boolean {
       const pace = paces.get(member) ?? allowance(PER_SECOND);

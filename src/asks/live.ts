@@ -35,8 +35,7 @@ export function createLive(world: LiveWorld, opening: Opening) {
     },
     askBus() {
       const accept = (reply: Reply) => tryTo({ reply, by: 'a service on the bus', isWhole: true });
-      const passed = () => step('bus.passed');
-      world.answerers.ask(view(), over.signal, accept).catch(world.onTrouble).then(passed, world.onTrouble);
+      void world.answerers.ask(view(), over.signal, accept).then(() => step('bus.passed'));
     },
     applyRule() {
       const reply = ruledReply(world.settings().rules, question, { server, tool });

@@ -2,9 +2,11 @@
 // hosts, services, rules and people; one that does not is the answerer's to mend, and the server never sees it.
 
 import type { Answer } from '../calls/call.ts';
-import { member } from '../protocol/json.ts';
+import { TroupeError } from '../failures.ts';
+import { member, spansOf } from '../protocol/json.ts';
+import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
-import type { AskOutcome, Question, Reply, Stage } from './ask.ts';
+import type { AskKind, AskOutcome, Question, Reply, Stage } from './ask.ts';
 import type { Validator } from './forms/validator.ts';
 import { checkResult, readSampling } from './models/messages.ts';
 
@@ -33,6 +35,31 @@ export async function problemOf(
   }
   return checkResult(question.request, content);
 }
+
+/**
+ * What somebody says to a question: an action, and its content as it came; to sampling also the message alone.
+ * Throws a TroupeError that says what to send.
+ */
+export function replyOf(body: Buffer, kind: AskKind | undefined): Reply {
+  if (!isJsonObject(body)) throw new TroupeError('malformed', `the body must be a JSON object such as ${EXAMPLE}`);
+  if (kind === 'sampling' && isMessage(body)) return { action: 'accept', content: body };
+  const action = textAt(body, ['action']);
+  if (action === 'decline' || action === 'cancel') return { action };
+  if (action !== 'accept') throw new TroupeError('invalid', `action must be accept, decline or cancel: ${EXAMPLE}`);
+  const [span, another] = spansOf(body, 'content');
+  // JSON readers disagree on which one is meant, and no content would be an answer too.
+  if (another) throw new TroupeError('invalid', 'content is given twice; send one');
+  return span ? { action, content: body.subarray(span.from, span.to) } : { action };
+}
+
+/** A CreateMessageResult without an action around it. */
+export const isMessage = (body: Buffer): boolean =>
+  isJsonObject(body) &&
+  spansOf(body, 'action').length === 0 &&
+  member(body, 'role') !== undefined &&
+  member(body, 'content') !== undefined;
+
+const EXAMPLE = '{"action":"accept","content":{…}}';
 
 /** Edited params have messages; a result has none. */
 export const isRequest = (content: Buffer): boolean => member(content, 'messages') !== undefined;

@@ -4,7 +4,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import type { Approve, RootSettings } from './types.ts';
+import { type Approve, ASK_KINDS, type RootSettings } from './types.ts';
 import { count, duration, word } from './units.ts';
 
 const when = z.enum(['always', 'once', 'never']);
@@ -36,7 +36,7 @@ export const asksSchema = z
         z.strictObject({
           server: word.exactOptional(),
           tool: word.exactOptional(),
-          kind: z.enum(['elicitation', 'sampling', 'approval']).exactOptional(),
+          kind: z.enum(ASK_KINDS).exactOptional(),
           answer: z.enum(['defaults', 'decline', 'cancel']),
         }),
       )

@@ -137,10 +137,13 @@ export type AskSettings = {
   readonly rules: readonly AskRule[];
 };
 
+export const ASK_KINDS = ['elicitation', 'sampling', 'approval'] as const;
+export type AskKind = (typeof ASK_KINDS)[number];
+
 export type AskRule = {
   readonly server?: string;
   readonly tool?: string;
-  readonly kind?: 'elicitation' | 'sampling' | 'approval';
+  readonly kind?: AskKind;
   /** `defaults` accepts a form with the values it proposes, and an approval. */
   readonly answer: 'defaults' | 'decline' | 'cancel';
 };

@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Msg, NatsConnection } from 'nats';
 import type { AskView, Inbox } from '../asks/ask.ts';
-import { isMessage, replyOf } from '../asks/bus.ts';
+import { isMessage, replyOf } from '../asks/replies.ts';
 import { json, maxPayload, toHeaders } from '../bus/frames.ts';
 import { isInbox, replies } from '../bus/replies.ts';
 import type { AskRequest, Subjects } from '../bus/subjects.ts';

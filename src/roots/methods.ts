@@ -3,8 +3,6 @@
 import { TroupeError } from '../failures.ts';
 import type { Roots } from './roots.ts';
 
-export type RootMethods = ReturnType<typeof rootMethods>;
-
 export function rootMethods(roots: Pick<Roots, 'list' | 'add' | 'remove'>) {
   return {
     roots: () => ({ roots: roots.list() }),

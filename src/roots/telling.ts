@@ -8,7 +8,6 @@ import type { Member } from '../servers/member.ts';
 import type { Root } from './root.ts';
 
 export type Notify = (method: string) => void | Promise<void>;
-export type Telling = ReturnType<typeof createTelling>;
 
 type Connection = { known: string; readonly actor: ReturnType<typeof actorOf>; close(): void };
 

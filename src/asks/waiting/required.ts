@@ -11,27 +11,33 @@ type UrlQuestion = Extract<Question, { mode: 'url' }>;
 
 const REQUIRED = '-32042';
 const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
-const MAX_ELICITATIONS = 10;
+export const MAX_ELICITATIONS = 10;
 
 /** What must be visited, each once; undefined when the outcome is for the caller as it is. */
 export function requiredOf({ method, door, handlesUrls }: Call, outcome: Outcome): UrlQuestion[] | undefined {
-  const error = outcome.ok ? undefined : outcome.failure.error;
-  if (!error || handlesUrls || door === 'troupe' || !METHODS.has(method)) return undefined;
-  if (member(error, 'code')?.toString('latin1') !== REQUIRED) return undefined;
-  const data = member(error, 'data');
-  const list = data && member(data, 'elicitations');
-  return list && questionsOf(list);
+  if (outcome.ok || handlesUrls || door === 'troupe' || !METHODS.has(method)) return undefined;
+  const list = elicitationsOf(outcome);
+  return list && list.length <= MAX_ELICITATIONS ? questionsOf(list) : undefined;
 }
 
-function questionsOf(list: Buffer): UrlQuestion[] | undefined {
+/** What a server that refuses a call so wants visited; undefined when it refuses it for another reason. */
+export function elicitationsOf(outcome: Outcome): Buffer[] | undefined {
+  const error = outcome.ok ? undefined : outcome.failure.error;
+  if (!error || member(error, 'code')?.toString('latin1') !== REQUIRED) return undefined;
+  const data = member(error, 'data');
+  const list = data && member(data, 'elicitations');
+  const found = list ? [...elements(list)] : [];
+  return found.length > 0 ? found : undefined;
+}
+
+function questionsOf(list: readonly Buffer[]): UrlQuestion[] | undefined {
   const questions = new Map<string, UrlQuestion>();
-  let count = 0;
-  for (const each of elements(list)) {
+  for (const each of list) {
     const question = questionOf(each);
-    if (!question || ++count > MAX_ELICITATIONS) return undefined;
+    if (!question) return undefined;
     questions.set(question.elicitationId, question);
   }
-  return count > 0 ? [...questions.values()] : undefined;
+  return [...questions.values()];
 }
 
 function questionOf(elicitation: Buffer): UrlQuestion | undefined {

@@ -2,14 +2,10 @@
 // when what happens there is done, long after its call was refused.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import { elements, member } from '../../protocol/json.ts';
 import { textAt } from '../../protocol/rewrite.ts';
+import { elicitationsOf, MAX_ELICITATIONS } from './required.ts';
 
-export type Visits = ReturnType<typeof createVisits>;
-
-const REQUIRED = '-32042';
 const MAX_VISITS = 1_000;
-const MAX_ADDRESSES = 10;
 
 export function createVisits() {
   const tells = new Map<string, (params: Buffer) => void>();
@@ -18,10 +14,10 @@ export function createVisits() {
   return {
     /** A call was refused; if for that reason, its host will be told. */
     note(instance: string, { onElicited }: Call, outcome: Outcome): void {
-      const error = outcome.ok ? undefined : outcome.failure.error;
-      if (!onElicited || !error || member(error, 'code')?.toString() !== REQUIRED) return;
-      for (const id of idsOf(error)) {
-        tells.set(keyOf(instance, id), onElicited);
+      if (!onElicited) return;
+      for (const each of elicitationsOf(outcome)?.slice(0, MAX_ELICITATIONS) ?? []) {
+        const id = textAt(each, ['elicitationId']);
+        if (id) tells.set(keyOf(instance, id), onElicited);
         const [oldest] = tells.keys();
         if (tells.size > MAX_VISITS && oldest !== undefined) tells.delete(oldest);
       }
@@ -32,11 +28,4 @@ export function createVisits() {
       tells.delete(key);
     },
   };
-}
-
-function idsOf(error: Buffer): string[] {
-  const data = member(error, 'data');
-  const list = data && member(data, 'elicitations');
-  const found = list ? [...elements(list)].slice(0, MAX_ADDRESSES) : [];
-  return found.flatMap((each) => textAt(each, ['elicitationId']) ?? []);
 }
