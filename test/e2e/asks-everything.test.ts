@@ -126,6 +126,27 @@ describe('troupe call and the inbox', () => {
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/declined/)]);
     expect(stderr).toContain(`troupe answer ${id.slice(0, 8)}`);
   });
+
+  it('goes on when an address was agreed to, and when a person spoke for a model', async () => {
+    const visiting = d.cli('call', 'everything', 'trigger-url-elicitation', `url=${PAGE.url}`);
+    await answer((await theAsk(({ url: page }) => page === PAGE.url)).id, '--accept');
+    expect((await visiting).stdout).toContain('accept');
+    const sampling = d.cli('call', 'everything', 'trigger-sampling-request', 'prompt=say hi');
+    await answer((await theAsk(({ kind }) => kind === 'sampling')).id, '--accept', '{"text":"hello by hand"}');
+    expect((await sampling).stdout).toContain('hello by hand');
+  });
+});
+
+it('tells the server of the roots that the owner adds, whoever calls', async () => {
+  const uri = pathToFileURL(d.dir).href;
+  expect((await d.cli('roots', 'add', d.dir)).exitCode).toBe(0);
+  const known = async () => [
+    textOf((await d.request('troupe.call.everything.get-roots-list')).data),
+    (await d.cli('call', 'everything', 'get-roots-list')).stdout,
+  ];
+  await eventually(async () => expect(await known()).toEqual([1, 2].map(() => expect.stringContaining(uri))), 15_000);
+  expect((await d.cli('roots', 'rm', uri)).exitCode).toBe(0);
+  await eventually(async () => expect((await known()).join()).not.toContain(uri), 15_000);
 });
 
 it('keeps nothing of what was asked and answered in its log and its database', async () => {
