@@ -15,6 +15,7 @@ import { rootsMachine } from '../machines/roots.ts';
 import { samplingMachine } from '../machines/sampling.ts';
 import { serverMachine } from '../machines/server.ts';
 import { sessionMachine } from '../machines/session.ts';
+import { taskMachine } from '../machines/task.ts';
 
 const MACHINES = {
   daemon: [daemonMachine, 'Opens the parts in order, closes them in reverse.'],
@@ -28,6 +29,7 @@ const MACHINES = {
     'A server wants a model to speak; a person may look at what goes out and what comes back.',
   ],
   approval: [approvalMachine, 'A call that must not run unseen waits for a word.'],
+  task: [taskMachine, 'A call whose outcome is kept: the lifecycle of MCP 2025-11-25, rebuilt from its row.'],
   roots: [rootsMachine, 'What one server has been told of the directories that people work in.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
   bus: [busMachine, 'Our connection to NATS.'],

@@ -12,6 +12,7 @@ export const FAILURES = {
   unsupported: { rpc: -32601, nats: 404, exit: 1 },
   unavailable: { rpc: -32010, nats: 503, exit: 4 },
   answered: { rpc: -32016, nats: 409, exit: 1 },
+  ended: { rpc: -32602, nats: 409, exit: 1 },
   busy: { rpc: -32012, nats: 429, exit: 1 },
   timeout: { rpc: -32001, nats: 408, exit: 1 },
   cancelled: { rpc: -32014, nats: 499, exit: 1 },

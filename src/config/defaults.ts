@@ -6,7 +6,7 @@ import type { Paths } from './paths.ts';
 import { type Config, type StdioServer, settingsSchema, troupeSchema } from './schema.ts';
 
 export function defaultConfig(paths: Paths): Omit<Config, 'servers'> & { readonly servers: StdioServer[] } {
-  const { requests, nats, http, profiles, asks, roots, logLevel } = troupeSchema.parse({});
+  const { requests, nats, http, profiles, asks, tasks, roots, logLevel } = troupeSchema.parse({});
   return {
     servers: [
       reference('everything', ['stdio']),
@@ -19,6 +19,7 @@ export function defaultConfig(paths: Paths): Omit<Config, 'servers'> & { readonl
     http,
     profiles,
     asks,
+    tasks,
     roots,
     logLevel,
     path: undefined,

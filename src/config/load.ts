@@ -73,7 +73,7 @@ function readTroupe(
   quiet.tell(findings);
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
-  const { plugins, requests, nats, http, profiles, asks, roots, logLevel } = data;
+  const { plugins, requests, nats, http, profiles, asks, tasks, roots, logLevel } = data;
   return {
     plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
     requests,
@@ -81,6 +81,7 @@ function readTroupe(
     http,
     profiles,
     asks,
+    tasks,
     roots: rootsOf(roots, path),
     logLevel,
   };

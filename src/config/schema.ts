@@ -6,9 +6,11 @@ import { approveSchema, asksSchema, rootsSchema, samplingSchema } from './asks.t
 import { httpSchema } from './http.ts';
 import { NAME_RULE } from './names.ts';
 import { oauthSchema } from './oauth.ts';
+import { rerunSchema, tasksSchema } from './tasks.ts';
 import { LOG_LEVELS, SERVER_LOG_LEVELS } from './types.ts';
 import { count, duration, size, text, word } from './units.ts';
 
+export type * from './definition-types.ts';
 export type * from './types.ts';
 
 const MIB = 1024 ** 2;
@@ -51,6 +53,7 @@ const settings = z.strictObject({
   interactive: z.union([z.boolean(), z.literal('auto')], { error: 'must be true, false or "auto"' }).prefault('auto'),
   pool: count(1).prefault(4),
   sampling: samplingSchema.prefault({}),
+  rerun: rerunSchema.prefault(false),
 });
 
 const isWithinLongest = ({ timeoutMs, maxTimeoutMs }: { timeoutMs: number; maxTimeoutMs: number }): boolean =>
@@ -110,6 +113,7 @@ export const troupeSchema = z.strictObject({
   http: httpSchema.prefault({}),
   profiles: z.record(z.string(), profileSchema).prefault({}),
   asks: asksSchema.prefault({}),
+  tasks: tasksSchema.prefault({}),
   roots: rootsSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).prefault('info'),
   servers: settingsSchema.prefault({}),

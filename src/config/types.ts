@@ -1,4 +1,4 @@
-// What the configuration is once every default is filled in, and what one server is in the file.
+// What the configuration is once every default is filled in.
 // Types only, but for the words that a type and its schema share.
 
 export const SERVER_LOG_LEVELS = [
@@ -47,8 +47,12 @@ export type ServerSettings = {
   /** Processes of one that does, so that each call asks alone. */
   readonly pool: number;
   readonly sampling: SamplingBudget;
+  /** Which of its tools a task may call again after the first call was lost, by name or glob; the first that fits counts. */
+  readonly rerun: readonly Rerun[];
 };
 
+/** `keyed`: only a task that was given an idempotency key. */
+export type Rerun = { readonly tools: string; readonly when: 'always' | 'keyed' | 'never' };
 export type Approve = { readonly tools: string; readonly when: 'always' | 'once' | 'never' };
 
 /** What a server may spend of our models; 0 is without limit. */
@@ -137,6 +141,19 @@ export type AskSettings = {
   readonly rules: readonly AskRule[];
 };
 
+export type TaskSettings = {
+  /** Unfinished ones of one principal. */
+  readonly maxOpen: number;
+  /** How long a task lives, from its creation, if nobody says; and at most. */
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+  readonly maxResultBytes: number;
+  /** How long the result of one that has ended is kept at most; 0 is until its ttl is over. */
+  readonly keepMs: number;
+  /** How often hosts are asked to look. */
+  readonly pollMs: number;
+};
+
 export const ASK_KINDS = ['elicitation', 'sampling', 'approval'] as const;
 export type AskKind = (typeof ASK_KINDS)[number];
 
@@ -163,24 +180,9 @@ export type Config = {
   readonly http: HttpSettings;
   readonly profiles: Record<string, Profile>;
   readonly asks: AskSettings;
+  readonly tasks: TaskSettings;
   readonly roots: RootSettings;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The file it came from; none for the embedded configuration. */
   readonly path: string | undefined;
-};
-
-/** One server as the file has it: what hosts write, plus `x-troupe`. */
-export type ServerDefinition = StdioDefinition | RemoteDefinition;
-
-type Common = { readonly disabled?: boolean; readonly 'x-troupe'?: Record<string, unknown> };
-export type StdioDefinition = Common & {
-  readonly command: string;
-  readonly args?: string[];
-  readonly env?: Record<string, string>;
-  readonly cwd?: string;
-};
-export type RemoteDefinition = Common & {
-  readonly type?: string;
-  readonly url: string;
-  readonly headers?: Record<string, string>;
 };

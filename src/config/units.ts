@@ -13,13 +13,20 @@ const BYTES: Record<string, number> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 
 /** Node fires a longer timer at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const DAY_MS = 86_400_000;
 
-export function duration(leastMs: number) {
+/** For times that no timer of Node's measures. */
+export const LONGEST_LIFE_MS = 366 * DAY_MS;
+
+export function duration(leastMs: number, mostMs = LONGEST_TIMER_MS) {
   const error = 'must be a duration, such as 30000 (milliseconds), "30s" or "5m"';
   return z
     .union([z.number(), z.string().regex(DURATION, { error })], { error })
     .transform((written) => (typeof written === 'number' ? Math.round(written) : (durationOf(written) ?? Number.NaN)))
-    .refine((ms) => ms >= leastMs && ms <= LONGEST_TIMER_MS, `must be between ${leastMs} ms and 24 days`);
+    .refine(
+      (ms) => ms >= leastMs && ms <= mostMs,
+      `must be between ${leastMs} ms and ${Math.floor(mostMs / DAY_MS)} days`,
+    );
 }
 
 export function size(leastBytes: number, mostBytes: number) {

@@ -37,7 +37,8 @@ async function startTimeFromPs(pid: number): Promise<string | undefined> {
 
 let knownBootId: Promise<string> | undefined;
 
-function bootId(): Promise<string> {
+/** The same for all processes from one start of the machine to the next. */
+export function bootId(): Promise<string> {
   knownBootId ??= readBootId();
   return knownBootId;
 }
@@ -46,7 +47,8 @@ async function readBootId(): Promise<string> {
   try {
     return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
   } catch {
-    const { stdout } = await execa('sysctl', ['-n', 'kern.boottime'], { reject: false });
-    return stdout?.trim() || 'unknown';
+    // The time of the boot is the second choice: macOS moves it when the clock is set.
+    const { stdout } = await execa('sysctl', ['-n', 'kern.bootsessionuuid', 'kern.boottime'], { reject: false });
+    return stdout?.trim().split('\n')[0] || 'unknown';
   }
 }

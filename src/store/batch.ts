@@ -10,9 +10,11 @@ import { sentenceOf, troubleOf } from './trouble.ts';
 
 /** So many rows in one statement take two thirds of the time of as many statements. */
 const GROUP = 32;
-/** A statement that ends in its tuple of values can have more tuples. */
+/** A statement that ends in its tuple of values can have more tuples, and then always changes as many rows. */
 const TUPLE = /\((?:\?, )*\?\)$/;
+const MAY_CHANGE_NOTHING = 'INSERT OR IGNORE';
 
+type Found = { readonly faults: Fault[]; readonly unchanged: number[] };
 /** Statements of one name; `first` is the place of the first in its batch. */
 type Many = { name: WriteName; values: Packed['values']; first: number; group: number };
 
@@ -25,42 +27,41 @@ export function batchRunner(db: Database): (batch: Packed) => Verdict {
   return (batch) => {
     try {
       begin.run();
-      const faults = runAll(batch);
+      const found = runAll(batch);
       commit.run();
-      return { type: 'done', faults };
+      return { type: 'done', ...found };
     } catch (error) {
       return undo(error);
     }
   };
 
-  function runAll({ runs, values }: Packed): Fault[] {
-    const faults: Fault[] = [];
+  function runAll({ runs, values }: Packed): Found {
+    const found: Found = { faults: [], unchanged: [] };
     let first = 0;
     let at = 0;
     for (const [name, count] of runs) {
       if (name !== null) {
         const to = at + count * arityOf[name];
-        const group = TUPLE.test(WRITES[name]) ? GROUP : 1;
-        runMany({ name, values: values.slice(at, to), first, group }, faults);
+        runMany({ name, values: values.slice(at, to), first, group: groupOf(WRITES[name]) }, found);
         at = to;
       }
       first += count;
     }
-    return faults;
+    return found;
   }
 
-  function runMany({ name, values, first, group }: Many, faults: Fault[]): void {
+  function runMany({ name, values, first, group }: Many, found: Found): void {
     const arity = arityOf[name];
     const count = values.length / arity;
     for (let nth = 0, size = 1; nth < count; nth += size) {
       size = count - nth >= group ? group : 1;
       const params = values.slice(nth * arity, (nth + size) * arity);
       try {
-        statement(name, size).run(params);
+        if (statement(name, size).run(params).changes === 0) found.unchanged.push(first + nth);
       } catch (error) {
         if (troubleOf(error) !== 'statement' || !db.inTransaction) throw error;
-        if (size === 1) faults.push({ index: first + nth, message: sentence(error) });
-        else runMany({ name, values: params, first: first + nth, group: 1 }, faults); // one of them is at fault
+        if (size === 1) found.faults.push({ index: first + nth, message: sentence(error) });
+        else runMany({ name, values: params, first: first + nth, group: 1 }, found); // one of them is at fault
       }
     }
   }
@@ -82,6 +83,8 @@ export function batchRunner(db: Database): (batch: Packed) => Verdict {
     return known;
   }
 }
+
+const groupOf = (sql: string): number => (TUPLE.test(sql) && !sql.startsWith(MAY_CHANGE_NOTHING) ? GROUP : 1);
 
 const grouped = (sql: string, size: number): string =>
   sql.replace(TUPLE, (tuple) => Array.from({ length: size }, () => tuple).join(', '));

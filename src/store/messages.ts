@@ -28,7 +28,10 @@ export type News = { readonly type: 'health'; readonly health: Health } | Verdic
 
 /** `done`: committed, but for the statements in `faults`. Any other: nothing of the batch was recorded. */
 export type Verdict =
-  | { readonly type: 'done'; readonly faults: readonly Fault[] }
+  | ({ readonly type: 'done' } & Findings)
   | { readonly type: 'busy' | 'full' | 'failed'; readonly message: string };
+
+/** By their places in the batch: what SQLite refused, and what changed no row. Both are few, so all others go unsaid. */
+export type Findings = { readonly faults: readonly Fault[]; readonly unchanged: readonly number[] };
 
 export type Fault = { readonly index: number; readonly message: string };

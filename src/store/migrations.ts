@@ -7,8 +7,9 @@ import { core } from './migrations/001-core.ts';
 import { sessions } from './migrations/002-sessions.ts';
 import { oauth } from './migrations/003-oauth.ts';
 import { asks } from './migrations/004-asks.ts';
+import { tasks } from './migrations/005-tasks.ts';
 
-const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks];
+const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks, tasks];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -1,8 +1,8 @@
 // The write-behind queue of the main thread: groups statements into batches, one of which is under way at a time.
-// Order is kept. Whoever waits for a statement is told exactly once how it ended.
+// Order is kept, but for what asks to be first. Whoever waits for a statement is told exactly once how it ended.
 
 import { TroupeError } from '../failures.ts';
-import type { Fault } from './messages.ts';
+import type { Findings } from './messages.ts';
 import type { SizedOp } from './operation.ts';
 import type { Op, WriteName } from './statements.ts';
 
@@ -11,8 +11,10 @@ const ENOUGH_OPS = 1_024;
 const BATCH_OPS = 4_096;
 const BATCH_BYTES = 1_048_576;
 
-export type Waiter = { readonly since: number; resolve(): void; reject(error: TroupeError): void };
+export type Waiter = { readonly since: number; resolve(hasChanged: boolean): void; reject(error: TroupeError): void };
 type Entry = { readonly op: SizedOp | null; readonly waiter: Waiter | undefined };
+/** Before all that wait: for what nothing else depends on, and what is worthless when it comes late. */
+export type Place = 'first';
 export type Queue = ReturnType<typeof createQueue>;
 
 export function createQueue(
@@ -28,8 +30,9 @@ export function createQueue(
   let linger: NodeJS.Timeout | undefined;
 
   /** Without an operation it only marks a place: its waiter is told when all before it is recorded. */
-  function add(op: SizedOp | null, waiter?: Waiter): void {
-    waiting.push({ op, waiter });
+  function add(op: SizedOp | null, waiter?: Waiter, place?: Place): void {
+    if (place === 'first') waiting.unshift({ op, waiter });
+    else waiting.push({ op, waiter });
     bytes += op?.bytes ?? 0;
     if (waiter) {
       if (!isDue) queueMicrotask(pump);
@@ -66,13 +69,14 @@ export function createQueue(
     postNext();
   }
 
-  function done(faults: readonly Fault[]): void {
+  function done({ faults, unchanged }: Findings): void {
     const batch = underWay ?? [];
     underWay = undefined;
     for (const { index, message } of faults) fault(batch[index], message);
+    for (const index of unchanged) batch[index]?.waiter?.resolve(false);
     for (const entry of batch) {
       bytes -= entry.op?.bytes ?? 0;
-      entry.waiter?.resolve();
+      entry.waiter?.resolve(true); // says nothing to those who were told already
     }
     pump();
   }

@@ -5,7 +5,7 @@ import { TroupeError } from '../failures.ts';
 import type { Health, News, WriterSettings } from './messages.ts';
 import { operation } from './operation.ts';
 import { pack } from './packing.ts';
-import { createQueue } from './queue.ts';
+import { createQueue, type Place } from './queue.ts';
 import type { Params, WriteName } from './statements.ts';
 import { startThread } from './thread.ts';
 
@@ -44,19 +44,19 @@ export async function startRecorder(settings: WriterSettings, options: RecorderO
     else queue.add(op);
   }
 
-  function commit(name: WriteName, params: Params): Promise<void> {
+  function commit(name: WriteName, params: Params, place?: Place): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const op = operation(name, params);
       const refused = refusal();
       if (refused) reject(refused);
-      else queue.add(op, { since: performance.now(), resolve, reject });
+      else queue.add(op, { since: performance.now(), resolve, reject }, place);
     });
   }
 
   function flush(): Promise<void> {
     return new Promise((resolve, reject) => {
       if (isEnded()) reject(new TroupeError('unavailable', health.message));
-      else queue.add(null, { since: performance.now(), resolve, reject });
+      else queue.add(null, { since: performance.now(), resolve: () => resolve(), reject });
     });
   }
 
@@ -74,7 +74,7 @@ export async function startRecorder(settings: WriterSettings, options: RecorderO
         become(news.health);
         break;
       case 'done':
-        queue.done(news.faults);
+        queue.done(news);
         break;
       case 'busy': // only when closing: until then the thread waits for the lock itself
         queue.undone();

@@ -76,3 +76,37 @@ export type AskRow = {
 };
 
 export type LeaseRow = { name: string; owner: string; epoch: number; until: number };
+
+export type TaskRow = {
+  seq: number;
+  id: string;
+  principal: string;
+  server: string;
+  tool: string;
+  door: string;
+  /** The host's session that made it, if one did. */
+  session: string | null;
+  status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
+  message: string | null;
+  /** `dispatching` from the moment before its bytes may reach the server. */
+  phase: 'queued' | 'dispatching' | 'ended';
+  attempt: number;
+  /** The id of the server's own task. */
+  upstream: string | null;
+  /** The life of a daemon that runs it; empty when nobody does. */
+  owner: string;
+  epoch: number;
+  /** Hash of the idempotency key; and of what was called, so that a key means one thing. */
+  key: string | null;
+  fingerprint: string;
+  progress: string | null;
+  ttl: number;
+  created_at: number;
+  updated_at: number;
+  created_tick: number;
+  expires_tick: number;
+  /** `result`, `toolError`, or the code of a failure. */
+  outcome: string | null;
+  delivery: string | null;
+};
+export type LifeRow = { id: string; daemon: string; boot: string; beat: number };

@@ -17,9 +17,10 @@ import { join } from 'node:path';
 import { sentence, TroupeError } from '../failures.ts';
 
 export type Seal = {
-  seal(text: string, name: string): Buffer;
+  seal(text: string | Uint8Array, name: string): Buffer;
   /** Nothing when the key is another one, or the bytes were touched. */
   open(sealed: Uint8Array, name: string): string | undefined;
+  openBytes(sealed: Uint8Array, name: string): Buffer | undefined;
 };
 
 const KEY_BYTES = 32;
@@ -34,14 +35,16 @@ export function openSeal(directory: string): Seal {
     key ??= keyIn(directory);
     return key;
   };
-  return {
+  const seal: Seal = {
     seal(text, name) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', theKey(), nonce).setAAD(Buffer.from(name));
-      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+      const body = Buffer.concat([cipher.update(bytes), cipher.final()]);
       return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body]);
     },
-    open(sealed, name) {
+    open: (sealed, name) => seal.openBytes(sealed, name)?.toString('utf8'),
+    openBytes(sealed, name) {
       const bytes = Buffer.from(sealed);
       const [nonceEnd, tagEnd] = [1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES];
       if (bytes[0] !== VERSION || bytes.length < tagEnd) return undefined;
@@ -49,13 +52,14 @@ export function openSeal(directory: string): Seal {
         const options = { authTagLength: TAG_BYTES };
         const decipher = createDecipheriv('aes-256-gcm', theKey(), bytes.subarray(1, nonceEnd), options);
         decipher.setAAD(Buffer.from(name)).setAuthTag(bytes.subarray(nonceEnd, tagEnd));
-        return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString('utf8');
+        return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]);
       } catch (error) {
         if (error instanceof TroupeError) throw error;
         return undefined; // another key, or other bytes: as good as not there
       }
     },
   };
+  return seal;
 }
 
 function keyIn(directory: string): Buffer {

@@ -3,6 +3,7 @@
 
 import { prepareFile } from './directory.ts';
 import type { Health } from './messages.ts';
+import type { Place } from './queue.ts';
 import { createReader } from './reader.ts';
 import { type RecorderOptions, startRecorder } from './recorder.ts';
 import type { Params, ReadName, WriteName } from './statements.ts';
@@ -14,8 +15,8 @@ export type { Params, ReadName, WriteName } from './statements.ts';
 export type Store = {
   /** Recorded soon. Dropped, and counted, only when the queue is at its bound while the disk is full or locked. */
   write(name: WriteName, params: Params): void;
-  /** Resolves after the fsync. Rejected means not recorded, unless the sentence says that this is unknown. */
-  commit(name: WriteName, params: Params): Promise<void>;
+  /** Resolves after the fsync, with whether it changed any row. Rejected means not recorded, unless the sentence says that this is unknown. */
+  commit(name: WriteName, params: Params, place?: Place): Promise<boolean>;
   all<Row>(name: ReadName, params?: Params): Row[];
   get<Row>(name: ReadName, params?: Params): Row | undefined;
   /** Resolves when everything written before it is committed. */

@@ -129,6 +129,7 @@ test('a server that says nothing gets every default', async () => {
       interactive: 'auto',
       pool: 4,
       sampling: { requestsPerHour: 60, tokensPerHour: 200_000, maxIterations: 20 },
+      rerun: [{ tools: '*', when: 'never' }],
     },
   });
 });

@@ -32,7 +32,7 @@ async function opened(directory: string, options?: StoreOptions) {
 async function fileThatMayNotGrow(): Promise<Disk> {
   const dir = await scratch();
   return Object.assign(dir, {
-    options: { maxPages: 84, ballastBytes: 65_536 },
+    options: { maxPages: 94, ballastBytes: 65_536 },
     async fill(store: Store) {
       for (let i = 0; i < 30; i++) await store.commit('addAudit', audit(`old${i}`));
     },

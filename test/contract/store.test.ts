@@ -41,7 +41,7 @@ describe('what is recorded', () => {
   it('keeps the order of writes and commits, also across batches', async () => {
     await using dir = await scratch();
     await using db = await store(dir.path);
-    const commits: Promise<void>[] = [];
+    const commits: Promise<boolean>[] = [];
     for (let i = 0; i < 3_000; i++) {
       if (i % 7 === 0) commits.push(db.commit('addAudit', audit(`r${i}`)));
       else db.write('addAudit', audit(`r${i}`));

@@ -24,7 +24,7 @@ export function createLeases(store: Store): Leases {
       await store.commit('takeLease', [name, owner, now + LEASE_MS, now, now + LONGEST_MS]);
       const found = store.get<LeaseRow>('lease', [name]);
       if (found?.owner !== owner) return undefined;
-      return () => store.commit('releaseLease', [name, owner, found.epoch]);
+      return async () => void (await store.commit('releaseLease', [name, owner, found.epoch]));
     },
   };
 }

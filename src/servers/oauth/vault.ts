@@ -84,7 +84,9 @@ export function createVault(store: Store, directory: string) {
     challenge: (place: Place) => find('challenge', NOBODY, place)?.value,
     saveChallenge: (place: Place, challenge: Challenge) => put('challenge', NOBODY, place, challenge),
     /** Forgets every grant of that server and principal, whatever the address. */
-    forget: ({ server, principal }: Place) => store.commit('deleteGrants', [server, principal]),
+    async forget({ server, principal }: Place): Promise<void> {
+      await store.commit('deleteGrants', [server, principal]);
+    },
   };
 }
 

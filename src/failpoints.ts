@@ -1,0 +1,32 @@
+// Moments at which a crash would hurt most, by name, so that tests can let this process die at exactly one of them. Nothing
+// but the environment the process was started with arms one: no configuration, no request, no plugin can.
+
+const FAILPOINTS = [
+  'task.created', // its row is on the disk, and the caller has not heard of it
+  'task.acknowledged', // the caller has been answered
+  'task.reserved', // `dispatching` is on the disk, and no byte has been written
+  'task.sent',
+  'task.answered', // the result is in memory only
+  'task.committed', // the result is on the disk, and nobody has heard of it
+  'task.cancelled',
+  'task.adopted',
+] as const;
+export type Failpoint = (typeof FAILPOINTS)[number];
+
+/** Dies when it is passed for the n-th time, if TROUPE_FAILPOINT is its name, or `name:n`; otherwise nothing, for ever. */
+export const failpoint: (name: Failpoint) => void = armed(process.env.TROUPE_FAILPOINT);
+
+function armed(wish: string | undefined): (name: Failpoint) => void {
+  const [, name, times = '1'] = /^([a-z.]+)(?::([1-9]\d*))?$/.exec(wish ?? '') ?? [];
+  if (!FAILPOINTS.some((known) => known === name)) return () => {};
+  let left = Number(times);
+  return (passed) => {
+    if (passed === name && --left === 0) die();
+  };
+}
+
+/** As kill -9 would: nothing is flushed, closed or said. */
+function die(): void {
+  process.kill(process.pid, 'SIGKILL');
+  for (;;); // until the signal has arrived
+}
