@@ -1,6 +1,7 @@
 // The canonical model of a request to a server. It belongs to no connection and to no MCP version:
 // doors make calls, servers answer them, and each call ends in exactly one outcome.
 
+import type { TaskStatus } from '../../machines/task.ts';
 import type { Failure } from '../failures.ts';
 
 export type Outcome =
@@ -34,6 +35,13 @@ export type Answer = { readonly ok: true; readonly result: Buffer } | { readonly
 /** `nats` is one plain request; `rpc` a whole MCP session over NATS. */
 export type Door = 'nats' | 'control' | 'plugin' | 'troupe' | 'http' | 'sse' | 'websocket' | 'stdio' | 'rpc';
 
+/** A task that a server runs, as it says itself. */
+export type UpstreamTask = {
+  readonly taskId: string;
+  readonly status: TaskStatus;
+  readonly statusMessage?: string;
+};
+
 export type Call = {
   /** The caller's handle for cancellation and progress events. Unguessable where it is one and the caller chose none. */
   readonly requestId: string;
@@ -48,6 +56,18 @@ export type Call = {
   /** Whose state it shares at the server: calls of one holder may go to a process that no other holder shares. */
   readonly holder?: string;
   readonly timeoutMs?: number;
+  /** In place of its server's own bound: a task may take as long as it lives. */
+  readonly maxTimeoutMs?: number;
+  /** The task that it is: its outcome is kept. */
+  readonly task?: string;
+  /** Asked when it is about to be sent; it is sent only after a yes, and after a no it ends as cancelled. */
+  readonly reserve?: () => Promise<boolean>;
+  /** Let the server run it as a task of its own, where it can, and how long that may live. */
+  readonly ttlMs?: number;
+  /** A task of the server's own that this call has become; it is followed, and nothing is sent again. */
+  readonly upstream?: string;
+  /** The server has made it a task of its own, or says how that one is. */
+  readonly onUpstream?: (task: UpstreamTask) => void;
   /** Somebody knows the request id and may cancel by it. */
   readonly isCancellable?: boolean;
   /** Called for progress and logs while the call is in flight, never after its outcome. */

@@ -51,7 +51,7 @@ export function createEntrance({ say, maxQueued, hasRoom, drive, dispatch, finis
       else if (queue.length < maxQueued()) queue.push(request);
       else return void finish(request, say.busy(queue.length));
       if (gate.mode === 'hold') onWanted();
-      return request.isSent || request.isQueued ? request : undefined;
+      return request.isSent || request.isQueued || request.isReserving ? request : undefined;
     },
     /** It ended while it waited. */
     forget: (request: InFlight): void => queue.forget(request),

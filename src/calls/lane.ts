@@ -17,15 +17,14 @@ import {
   type Effects,
   hold,
   type InFlight,
+  MAY_PROGRESS,
   newRequest,
   tableDriver,
   whenEnded,
 } from './request.ts';
+import { createReservations } from './reservations.ts';
 
 export type Lane = ReturnType<typeof createLane>;
-
-/** Methods that a server may take its time for: their deadline moves with its progress. */
-const MAY_PROGRESS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 
 export function createLane(options: LaneOptions) {
   const { server, driver, refusalOf, onSettled, onWanted, onCrash } = options;
@@ -63,8 +62,9 @@ export function createLane(options: LaneOptions) {
   const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
   const entrance = createEntrance({
     ...{ say, drive, dispatch, finish, onWanted, maxQueued: () => settings.maxQueued },
-    hasRoom: () => sent.size < settings.maxInFlight && peer?.hasRoom() === true,
+    hasRoom: () => sent.size + reservations.size() < settings.maxInFlight && peer?.hasRoom() === true,
   });
+  const reservations = createReservations({ drive, enter: entrance.enter, onCrash });
 
   function begin(call: Call): InFlight {
     const request = newRequest(call, String(++sequence), settings);
@@ -75,6 +75,7 @@ export function createLane(options: LaneOptions) {
   function finish(request: InFlight, outcome: Outcome): void {
     if (request.isSent && sent.delete(request.id) && request.call.door !== 'troupe') callers--;
     else if (request.isQueued) entrance.forget(request);
+    else reservations.forget(request);
     deadlines.remove(request);
     if (request.progress) flushProgress(request);
     if (request.call.door !== 'troupe') lastActiveAt = echo.settled(request.call);
@@ -82,12 +83,13 @@ export function createLane(options: LaneOptions) {
     if (request.onEnded) for (const listener of request.onEnded) listener();
     onSettled(request, outcome);
     if (entrance.length > 0) entrance.pump();
-    if (onIdle && sent.size === 0) onIdle();
+    if (onIdle && sent.size + reservations.size() === 0) onIdle();
   }
 
   function dispatch(request: InFlight): void {
     request.refusal = refusalOf(request.call);
-    drive(request, request.refusal ? 'gone' : 'dispatch');
+    if (request.refusal) drive(request, 'gone');
+    else if (!request.call.reserve || !reservations.begin(request, request.call.reserve)) drive(request, 'dispatch');
   }
 
   return {
@@ -178,11 +180,11 @@ export function createLane(options: LaneOptions) {
     /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
     inProgress: (): InFlight[] => [...sent.values()].filter(({ call }) => call.door !== 'troupe'),
     /** Those of them on whose behalf it may ask. */
-    asking: (): InFlight[] => [...sent.values()].filter(({ call }) => canAsk(call)),
+    asking: (): InFlight[] => [...sent.values(), ...reservations.all()].filter(({ call }) => canAsk(call)),
     abandoned: abandoned.callers,
     recent: echo.recent,
     get idleMs() {
-      return sent.size > 0 || entrance.length > 0 ? 0 : now() - lastActiveAt;
+      return sent.size + reservations.size() + entrance.length > 0 ? 0 : now() - lastActiveAt;
     },
     /** Callers' requests at the server; our own, such as lists and pings, do not count. */
     get inFlight() {

@@ -12,6 +12,9 @@ export type Progress = { progress: number; total?: number; message?: string };
 
 const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
+/** Methods that a server may take its time for: their deadline moves with its progress. */
+export const MAY_PROGRESS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+
 /** Whether a server may ask something on behalf of it: never for our own requests, nor to complete a word. */
 export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean =>
   door !== 'troupe' && ASKING.has(method);
@@ -27,6 +30,8 @@ export type InFlight = {
   deadline: number;
   slot: number;
   isQueued: boolean;
+  /** It is about to be sent, once its owner says that it may. */
+  isReserving: boolean;
   isSent: boolean;
   /** What the event at hand brought: the bytes of a result or an error, why the server is gone, why it is cancelled. */
   body: Buffer;
@@ -53,16 +58,18 @@ const NOTHING = Buffer.alloc(0);
 
 export function newRequest(call: Call, id: string, limits: { timeoutMs: number; maxTimeoutMs: number }): InFlight {
   const startedAt = now();
-  const timeoutMs = Math.min(call.timeoutMs ?? limits.timeoutMs, limits.maxTimeoutMs);
+  const mostMs = call.maxTimeoutMs ?? limits.maxTimeoutMs;
+  const timeoutMs = Math.min(call.timeoutMs ?? limits.timeoutMs, mostMs);
   return {
     call,
     id,
     startedAt,
     timeoutMs,
-    latestDeadline: startedAt + limits.maxTimeoutMs,
+    latestDeadline: startedAt + mostMs,
     deadline: startedAt + timeoutMs,
     slot: -1,
     isQueued: false,
+    isReserving: false,
     isSent: false,
     body: NOTHING,
     why: '',

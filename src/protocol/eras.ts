@@ -24,23 +24,25 @@ type EraFacts = {
   readonly urls: boolean;
   /** A model may be given tools, and a message to it may have several parts. */
   readonly samplingTools: boolean;
+  /** A request may be made a task, whose result is fetched later. */
+  readonly tasks: boolean;
 };
 
 export const ERA_FACTS = {
   '2024-11-05': {
     ...{ batches: false, completionsDeclared: false, progressMessage: false },
-    ...{ elicitation: false, urls: false, samplingTools: false },
+    ...{ elicitation: false, urls: false, samplingTools: false, tasks: false },
   },
   '2025-03-26': {
     ...{ batches: true, completionsDeclared: true, progressMessage: true },
-    ...{ elicitation: false, urls: false, samplingTools: false },
+    ...{ elicitation: false, urls: false, samplingTools: false, tasks: false },
   },
   '2025-06-18': {
     ...{ batches: false, completionsDeclared: true, progressMessage: true },
-    ...{ elicitation: true, urls: false, samplingTools: false },
+    ...{ elicitation: true, urls: false, samplingTools: false, tasks: false },
   },
   '2025-11-25': {
     ...{ batches: false, completionsDeclared: true, progressMessage: true },
-    ...{ elicitation: true, urls: true, samplingTools: true },
+    ...{ elicitation: true, urls: true, samplingTools: true, tasks: true },
   },
 } as const satisfies Record<Era, EraFacts>;
