@@ -1,5 +1,5 @@
-// Whose business it is what a server says or asks: the call on whose own stream it came, or the only call it can be
-// working on. Never a guess between two callers.
+// Whose business it is what a server says or asks: the call whose task it names or on whose own stream it came, or the only
+// call it can be working on. Never a guess between two callers.
 
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
@@ -104,7 +104,7 @@ export function createAttribution() {
 /** Each call in flight may be waiting for the answer to one of them, so that none would ever end. */
 const isStuck = (lane: Lane, questions: number): boolean => questions >= lane.asking().length;
 
-/** By the stream it came on, else by who alone can have caused it. A task that it names would come between the two. */
+/** By the task that it names or the stream it came on, which `origin` stands for; else by who alone can have caused it. */
 export function attribute(member: Member, origin: string | undefined): Verdict {
   const { lane, onBehalfOf: principal, config } = member;
   if (origin !== undefined) {

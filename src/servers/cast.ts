@@ -7,13 +7,14 @@ import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Launch, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
 import type { OpenAsk } from '../asks/waiting/waiting.ts';
+import type { Call } from '../calls/call.ts';
 import { createLane } from '../calls/lane.ts';
 import type { LaneOptions } from '../calls/peer.ts';
 import type { Recorder } from '../calls/record.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { type Failure, sentence } from '../failures.ts';
 import { type ConnectionWorld, serverConnection } from './connection.ts';
 import { createInstances, fitting, isInstance } from './instances.ts';
 import { createInteractive } from './interactive.ts';
@@ -169,6 +170,8 @@ export function createCast(options: CastOptions) {
     },
     /** Takes a call for a server that exists; the call is answered exactly once. */
     submit: reception.submit,
+    isClear: reception.isClear,
+    refusalOf: (call: Call, member: Member): Failure | undefined => refusal(member, catalog, call),
     cancel: reception.cancel,
     isInFlight: reception.isInFlight,
     launch: (config: ServerConfig) => launch(config.name, config),

@@ -3,6 +3,8 @@
 
 import { fromCallback } from 'xstate';
 import type { FromConnection, ServerSpec, ToConnection } from '../../machines/server.ts';
+import type { Call } from '../calls/call.ts';
+import { failpoint } from '../failpoints.ts';
 import { sentence } from '../failures.ts';
 import type { Facts } from './facts.ts';
 import { watchHealth } from './health.ts';
@@ -14,6 +16,7 @@ import { remoteLink } from './remote/loader.ts';
 import { type Asked, createSession, type Session } from './session.ts';
 import { type StdioWorld, stdioLink } from './stdio.ts';
 import { strays } from './strays.ts';
+import { createUpstream } from './upstream.ts';
 
 export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
@@ -48,20 +51,29 @@ export function serverConnection(world: ConnectionWorld) {
         open();
       },
       onFailed(id, failure) {
+        upstream.failed(id);
         lane.fail(id, failure);
         // Whoever could not be reached, or broke off, may be gone altogether.
         if (failure.code === 'unavailable' || failure.code === 'lost') member.probe?.();
       },
-      isPending: (id) => lane.sent(id) !== undefined,
+      isPending: (id) => upstream.isPending(id),
     };
     const link =
       config.transport === 'stdio'
         ? stdioLink(world, member, config, events)
         : remoteLink(world, member, config, events);
+    const upstream = createUpstream({ member, catalog: world.catalog, send, giveUp });
     const session = createSession({
       ...{ lane, server: member.server, openMs: config.settings.openMs, via: world.daemon, onReady },
       ...{ send: link.notify, reply, onNegotiated: link.negotiated },
       onRefused: (reason) => end(reason, true),
+      upstream: {
+        ...upstream,
+        told(task) {
+          health.noise();
+          return upstream.told(task);
+        },
+      },
       onNotice: (notice, origin) => {
         health.noise();
         world.onNotice(member, notice, origin);
@@ -78,7 +90,7 @@ export function serverConnection(world: ConnectionWorld) {
     });
     const health = watchHealth({ member, link, ask: session.ask, tell, onSick: (reason) => end(reason, false) });
 
-    lane.attach({ write: link.request, cancel, hasRoom: link.hasRoom });
+    lane.attach({ write: upstream.write, cancel: upstream.cancel, hasRoom: link.hasRoom });
     open();
 
     receive((event) => {
@@ -86,11 +98,16 @@ export function serverConnection(world: ConnectionWorld) {
       else link.close();
     });
 
+    function send(frame: Buffer, id: string, call: Call): void {
+      link.request(frame, id, call);
+      if (call.task !== undefined) setImmediate(failpoint, 'task.sent'); // what is written is flushed first
+    }
+
     function open(): void {
       session.open().catch((error) => end(`it did not open a session: ${sentence(error)}`, false));
     }
 
-    function cancel(id: string, reason: string): void {
+    function giveUp(id: string, reason: string): void {
       if (link.drop(id)) session.cancel(id, reason);
     }
 
@@ -119,6 +136,7 @@ export function serverConnection(world: ConnectionWorld) {
       link.kill();
       session.close();
       lane.detach(why);
+      upstream.close();
     };
   });
 }

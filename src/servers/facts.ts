@@ -1,5 +1,6 @@
 // What a server said of itself when the session was opened, and what may therefore be sent to it.
 
+import { runsTasks } from '../catalog/task-support.ts';
 import { ERA_FACTS, type Era } from '../protocol/eras.ts';
 
 export type Facts = {
@@ -11,6 +12,13 @@ export type Facts = {
   readonly info: object;
   readonly instructions?: string;
 };
+
+/** Whether its tools may be called as tasks of its own. */
+export const hasTasks = (facts: Facts | undefined): facts is Facts =>
+  facts !== undefined && ERA_FACTS[facts.era].tasks && runsTasks(facts);
+
+export const cancelsTasks = ({ capabilities }: Facts): boolean =>
+  typeof capabilities.tasks?.cancel === 'object' && capabilities.tasks.cancel !== null;
 
 const NEEDS: Record<string, string> = {
   'tools/list': 'tools',

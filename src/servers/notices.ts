@@ -2,10 +2,12 @@
 
 import type { Progress } from '../calls/request.ts';
 import { member } from '../protocol/json.ts';
+import { readTask, type Told } from './upstream-task.ts';
 
 export type Notice =
   | { readonly type: 'progress'; readonly token: string; readonly progress: Progress }
   | Withdrawn
+  | TaskStatus
   | Said;
 export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
@@ -13,6 +15,8 @@ export type Said =
   | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
   | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
+/** How a task of the server's own is. */
+type TaskStatus = { readonly type: 'task'; readonly task: Told };
 
 /** The notice, or why it is none. */
 export function readNotice(method: string, params: Buffer): Notice | string {
@@ -37,6 +41,10 @@ export function readNotice(method: string, params: Buffer): Notice | string {
       const { elicitationId } = parsed(params);
       if (typeof elicitationId !== 'string') return 'the end of no elicitation';
       return { type: 'elicited', elicitationId, params };
+    }
+    case 'notifications/tasks/status': {
+      const task = readTask(params);
+      return task ? { type: 'task', task } : 'the status of no task';
     }
     case 'notifications/cancelled': {
       const id = member(params, 'requestId');

@@ -10,6 +10,7 @@ import { mayAsk } from './facts.ts';
 import type { Member } from './member.ts';
 
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
+  if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
   const { server, facts } = member;
   const fail = (code: FailureCode, message: string): Failure => ({ code, delivery: 'not sent', message, server });
   if (call.method === 'tools/call' && !isAllowed(member, call.name))

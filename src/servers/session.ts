@@ -10,6 +10,8 @@ import { VERSION, VIA } from '../version.ts';
 import { asker } from './ask.ts';
 import type { Facts } from './facts.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
+import type { Upstream } from './upstream.ts';
+import { relatedTask, withoutRelated, withRelated } from './upstream-task.ts';
 
 export type SessionOptions = {
   readonly lane: Lane;
@@ -22,7 +24,7 @@ export type SessionOptions = {
   readonly onReady: (facts: Facts) => void;
   /** This server cannot be talked to at all, and trying again would not help. */
   readonly onRefused: (why: string) => void;
-  /** `origin` is our id of the request on whose own stream it came, where the transport has such streams. */
+  /** `origin` is our id of the request that it belongs to: the one whose task it names, or on whose own stream it came. */
   readonly onNotice: (notice: Said, origin: string | undefined) => void;
   /** The server asks us something other than `ping`, and is answered once; or the signal says that it asks no more. */
   readonly onAsk: (asked: Asked) => void;
@@ -30,6 +32,8 @@ export type SessionOptions = {
   /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
   readonly onLate: (line: Buffer) => void;
   readonly openMs: number;
+  /** The tasks of its own, where it may have any. */
+  readonly upstream?: Pick<Upstream, 'answer' | 'told' | 'behind'>;
   /** Which daemon we are: one that is asked to serve itself knows itself by it. */
   readonly via?: string | undefined;
 };
@@ -39,21 +43,29 @@ export type Asked = {
   readonly params: Buffer;
   readonly origin: string | undefined;
   readonly signal: AbortSignal;
+  /** Aborted when the connection that it came over is gone, also long after the answer. */
+  readonly closed: AbortSignal;
   readonly answer: (answer: Answer) => void;
+  readonly notify: (method: string, params: Buffer) => void;
 };
 
 export type Session = ReturnType<typeof createSession>;
 
 const EMPTY = Buffer.from('{}');
 /** What a host behind us may be able to answer; where none can, somebody else may. */
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } };
+const CAPABILITIES = {
+  ...{ elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } },
+  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+};
 /** A server with so many open questions asks nobody any more. */
 const MAX_ASKS = 1_000;
 const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
 
 export function createSession(options: SessionOptions) {
   const { lane, server, send, reply, onNegotiated, onReady, onRefused, onNotice, onAsk, onStray, onLate } = options;
+  const { upstream = { answer: lane.answer, told: () => false, behind: (origin) => origin } } = options;
   const asks = new Map<string, AbortController>();
+  const closing = new AbortController();
   const ask = asker(lane, server);
   let era: Era | undefined;
 
@@ -81,7 +93,7 @@ export function createSession(options: SessionOptions) {
       case 'result':
       case 'error': {
         const body = frame.kind === 'result' ? frame.result : frame.error;
-        if (!lane.answer(frame.id, frame.kind, body)) onStray('an answer to nobody', line);
+        if (!upstream.answer(frame.id, frame.kind, body)) onStray('an answer to nobody', line);
         return;
       }
       case 'notification':
@@ -101,10 +113,12 @@ export function createSession(options: SessionOptions) {
   }
 
   function notified(method: string, params: Buffer, line: Buffer, origin: string | undefined): void {
-    const notice = readNotice(method, params);
+    const task = relatedTask(params);
+    const notice = readNotice(method, withoutRelated(params));
     if (typeof notice === 'string') return onStray(notice, line);
     if (notice.type === 'withdrawn') return withdraw(notice.id);
-    if (notice.type !== 'progress') return onNotice(notice, origin);
+    if (notice.type === 'task') return upstream.told(notice.task) ? undefined : onStray('the status of no task', line);
+    if (notice.type !== 'progress') return onNotice(notice, upstream.behind(origin, task));
     if (!lane.progress(notice.token, notice.progress)) onLate(line);
   }
 
@@ -124,20 +138,27 @@ export function createSession(options: SessionOptions) {
     if (asks.size >= MAX_ASKS || asks.has(id)) return reply(errorFrame(id, TOO_MANY));
     const controller = new AbortController();
     asks.set(id, controller);
+    const task = method.startsWith('tasks/') ? undefined : relatedTask(params);
     const answer = (given: Answer): void => {
       if (asks.get(id) !== controller) return; // withdrawn, and perhaps the id given to another question
       asks.delete(id);
-      reply(given.ok ? resultFrame(id, given.result) : errorFrame(id, given.error));
+      reply(given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error));
     };
-    onAsk({ method, params, origin, signal: controller.signal, answer });
+    onAsk({
+      ...{ method, params: withoutRelated(params), origin: upstream.behind(origin, task), answer, notify },
+      ...{ signal: controller.signal, closed: closing.signal },
+    });
   }
 
+  const notify = (method: string, params?: Buffer): void => send(notificationFrame(method, params), method);
+
   return {
-    open,
-    receive,
-    ask,
-    close,
-    notify: (method: string): void => send(notificationFrame(method), method),
+    ...{ open, receive, ask, notify },
+    /** For good: nobody comes back to what was asked here. */
+    close(): void {
+      close();
+      closing.abort();
+    },
     cancel(id: string, reason: string): void {
       const params = Buffer.from(JSON.stringify({ requestId: Number(id), reason }));
       send(notificationFrame('notifications/cancelled', params), 'notifications/cancelled');
