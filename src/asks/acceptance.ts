@@ -55,13 +55,13 @@ export function createAcceptance({ rows, validator, onTrouble }: AcceptanceOptio
   function settle(live: Live, given: Given, stage: Stage): AskOutcome | 'open' {
     if (live.isOver || live.stage === undefined) throw tooLate(live.id);
     if (live.stage !== stage) {
-      rows.reopen(live.view()); // it was claimed for nothing
+      rows.reopen(live.view(), live.asked()); // it was claimed for nothing
       throw movedOn(live.id);
     }
     live.take(given);
     if (live.outcome) return live.outcome;
     if (live.stage === undefined) return 'accepted';
-    rows.reopen(live.view());
+    rows.reopen(live.view(), live.asked());
     return 'open';
   }
 

@@ -56,6 +56,8 @@ export type AskView = {
   /** The tool, prompt or URI of the call it is about; empty where there is none. */
   readonly tool: string;
   readonly principal: string;
+  /** The task whose call it is about; whoever fetches its result may be asked. */
+  readonly task?: string;
   readonly message: string;
   readonly schema?: object;
   readonly url?: string;
@@ -87,7 +89,7 @@ export type AskOutcome =
 
 /** The call that a question is about, while that call waits. */
 export type Subject = {
-  readonly call: Pick<Call, 'principal' | 'server' | 'name' | 'onAsk' | 'onSignal' | 'requestId'>;
+  readonly call: Pick<Call, 'principal' | 'server' | 'name' | 'onAsk' | 'onSignal' | 'requestId' | 'task'>;
   /** Until when the call itself can wait, by the clock of deadlines. */
   readonly latestDeadline: number;
 };
@@ -102,6 +104,8 @@ export type Inbox = {
    * question does not allow, naming the field.
    */
   answer(id: string, reply: Reply, answerer: Answerer): Promise<AskOutcome | 'open'>;
+  /** An open question as a host is asked it, in the server's own bytes; only of those that belong to a task. */
+  asked(id: string): { readonly method: string; readonly params: Buffer } | undefined;
   /** Counts up with each change of the list; whoever waits is woken. */
   readonly version: number;
   /** Resolves when the version is no longer that one, or after some seconds. */

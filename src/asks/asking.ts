@@ -32,6 +32,8 @@ export type AskingOptions = {
   readonly family: string;
   readonly rootsFor: (member: Member) => Buffer;
   readonly models: Models;
+  /** A question about that task's call was opened, or is closed. */
+  readonly onTask: (task: string, change: 1 | -1) => void;
   readonly logger: Logger;
 };
 export type Asking = ReturnType<typeof createAsking>;
@@ -54,14 +56,17 @@ export function createAsking(options: AskingOptions) {
     },
     ...{ attribution: createAttribution(), nudge },
     onOpened(live) {
-      const { id, kind, server, tool, principal } = live.view();
+      const { id, kind, server, tool, principal, task } = live.view();
       logger.info({ server, ask: id.slice(0, 8), kind, tool, principal }, 'ask opened');
       events.askOpened(live.view());
       nudge();
+      if (task !== undefined) options.onTask(task, 1);
     },
     onClosed(live, { outcome, by }) {
-      closed(live.view(), outcome, by);
+      const view = live.view();
+      closed(view, outcome, by);
       nudge();
+      if (view.task !== undefined) options.onTask(view.task, -1);
     },
   });
   let connection: NatsConnection | undefined;

@@ -11,6 +11,7 @@ import type { Attribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import { createAcceptance } from './acceptance.ts';
 import type { Question } from './ask.ts';
+import { createAugmented } from './augmented/augmented.ts';
 import type { Answerers } from './bus.ts';
 import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
@@ -62,13 +63,14 @@ export function createAsks(options: AsksOptions) {
     settings: () => config().asks,
     accept: (live: Live, given: Given) => acceptance.accept(live, given, 'answer'),
     onChanged(live: Live) {
-      rows.update(live.view());
+      rows.update(live.view(), live.asked());
       inbox.touch();
     },
   };
 
   const take = createIntake({
     ...{ attribution: options.attribution, limits, rootsFor: options.rootsFor, open: ask, agreed, onTrouble },
+    augmented: createAugmented(() => config().asks),
   });
 
   /** A call that has not been sent, or was sent back, waits for a word. */
@@ -99,13 +101,15 @@ export function createAsks(options: AsksOptions) {
     });
     lives.set(live.id, live);
     open.set(live.id, release);
-    void begin(live);
+    void begin(live, about.onRecorded);
     return live;
   }
 
   /** On the disk first; a disk that refuses, or is slow, does not keep a question from being asked. */
-  async function begin(live: Live): Promise<void> {
-    await Promise.race([rows.add(live.view()).catch(onTrouble), sleep(ON_DISK_MS, undefined, { ref: false })]);
+  async function begin(live: Live, onRecorded: About['onRecorded']): Promise<void> {
+    const added = rows.add(live.view(), live.asked()).then(() => true, onTrouble);
+    added.then((isOnDisk) => onRecorded?.(isOnDisk === true)).catch(onTrouble);
+    await Promise.race([added, sleep(ON_DISK_MS, undefined, { ref: false })]);
     if (live.isOver) return;
     onOpened(live);
     live.opened();

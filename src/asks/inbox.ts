@@ -71,6 +71,11 @@ export function createInbox({ lives, rows, acceptance, nudge }: InboxOptions) {
         .filter((view) => principal === undefined || view.principal === principal)
         .sort((a, b) => a.openedAt - b.openedAt),
     answer,
+    asked(id: string) {
+      const live = lives.get(id);
+      const row = live ? undefined : rows.find(id);
+      return live ? live.asked() : row?.status === 'open' ? rows.askedOf(row) : undefined;
+    },
     get version() {
       return version;
     },

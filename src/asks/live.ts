@@ -140,8 +140,10 @@ export function createLive(world: LiveWorld, opening: Opening) {
   }
 
   function view(): AskView {
+    const task = subject?.call.task;
     return {
       ...{ id, server, tool, principal, openedAt, expiresAt: openedAt + opening.expiryMs },
+      ...(task !== undefined && { task }),
       ...{ ...fields(), stage: actor.stage() ?? 'answer', waitsOn: actor.waitsOn() },
       ...(result && actor.stage() === 'result' && { result: JSON.parse(result.toString()) }),
     };
@@ -149,6 +151,8 @@ export function createLive(world: LiveWorld, opening: Opening) {
 
   const live = {
     ...{ id, question, principal, view },
+    /** How a host is asked it. */
+    asked: () => askedOf(question, opening),
     get stage(): Stage | undefined {
       return actor.stage();
     },

@@ -6,6 +6,7 @@ import type { AskRow } from '../store/rows.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { AskOutcome, AskView, Reply, Stage } from './ask.ts';
+import type { Asked } from './host.ts';
 
 export type RowsOptions = {
   readonly store: Store;
@@ -16,6 +17,7 @@ export type RowsOptions = {
   readonly onTrouble: (error: unknown) => void;
 };
 export type Rows = ReturnType<typeof createRows>;
+type Sealed = AskView & { readonly asked?: { readonly method: string; readonly params: string } };
 /** Somebody was quicker, or it is over. */
 export type Loser = Pick<AskRow, 'status' | 'answered_by' | 'outcome'>;
 
@@ -26,15 +28,23 @@ const MAX_LISTED = 1_000;
 export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOptions) {
   const nameOf = (id: string): string => `ask ${id}`;
 
-  function sealed(view: AskView): Buffer {
-    const text = JSON.stringify(view);
+  /** Another daemon may have to ask the host who fetches the result of a task, in the server's own words. */
+  function sealed(view: AskView, asked?: Asked): Buffer {
+    const whole =
+      view.task === undefined ? view : { ...view, asked: asked && { ...asked, params: asked.params.toString() } };
+    const text = JSON.stringify(whole);
     const { request: _, result: __, arguments: ___, ...short } = view;
     return seal.seal(text.length <= MAX_BODY ? text : JSON.stringify(short), nameOf(view.id));
   }
 
-  function viewOf({ id, body }: AskRow): AskView | undefined {
+  function opened({ id, body }: AskRow): Sealed | undefined {
     const text = body && seal.open(body, nameOf(id));
     return text ? JSON.parse(text) : undefined;
+  }
+
+  function viewOf(row: AskRow): AskView | undefined {
+    const { asked: _, ...view } = opened(row) ?? {};
+    return 'id' in view ? (view as AskView) : undefined;
   }
 
   const find = (id: string): AskRow | undefined => store.get<AskRow>('ask', [id]);
@@ -42,13 +52,19 @@ export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOpti
   return {
     find,
     viewOf,
+    askedOf(row: AskRow): Asked | undefined {
+      const asked = opened(row)?.asked;
+      return asked && { ...asked, params: Buffer.from(asked.params) };
+    },
     /** Resolves when it is on the disk. */
-    add: (view: AskView): Promise<void> =>
-      store.commit('addAsk', [
-        ...[view.id, view.kind, view.server, view.tool, view.principal, daemon, view.stage, sealed(view)],
+    async add(view: AskView, asked?: Asked): Promise<void> {
+      await store.commit('addAsk', [
+        ...[view.id, view.kind, view.server, view.tool, view.principal, daemon, view.stage, sealed(view, asked)],
         ...[view.openedAt, view.expiresAt],
-      ]),
-    update: (view: AskView): void => store.write('setAskBody', [sealed(view), view.stage, view.id]),
+      ]);
+    },
+    update: (view: AskView, asked?: Asked): void =>
+      store.write('setAskBody', [sealed(view, asked), view.stage, view.id]),
     /** Resolves with nothing when this answer stands. */
     async claim(id: string, stage: Stage, reply: Reply, by: string): Promise<Loser | undefined> {
       const token = randomUUID();
@@ -58,7 +74,8 @@ export function createRows({ store, seal, daemon, isAlive, onTrouble }: RowsOpti
       const row = find(id);
       return row?.token === token ? undefined : row; // one that is not on the disk yet is known to nobody else
     },
-    reopen: (view: AskView): void => store.write('reopenAsk', [sealed(view), view.stage, view.id]),
+    reopen: (view: AskView, asked?: Asked): void =>
+      store.write('reopenAsk', [sealed(view, asked), view.stage, view.id]),
     end: (id: string, outcome: AskOutcome, by: string): void =>
       store.write('endAsk', [outcome, by || null, Date.now(), id]),
     /** Whether its daemon is there to take an answer. */

@@ -38,6 +38,8 @@ export type WaitingOptions = ApprovalsOptions & {
 type Once = { readonly call: Call; readonly fingerprint: string; readonly pass: () => void };
 
 const UNSENT = '0';
+/** Node fires a longer timer at once; a task may have more time than that. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export function createWaiting(options: WaitingOptions) {
   const { memberFor, isThere, dispatch, record } = options;
@@ -62,9 +64,12 @@ export function createWaiting(options: WaitingOptions) {
   /** Nobody is asked yet, so its patience runs. */
   function untilDecided(member: Member, request: InFlight, need: Promise<Need>): void {
     const leave = parked.park(stayOf(member, request, () => clearTimeout(timer)));
-    const timer = setTimeout(() => {
-      if (leave()) end(member, request, outcomes(member.server).timeout(request, gateOf(member), 'not sent'));
-    }, request.timeoutMs);
+    const timer = setTimeout(
+      () => {
+        if (leave()) end(member, request, outcomes(member.server).timeout(request, gateOf(member), 'not sent'));
+      },
+      Math.min(request.timeoutMs, LONGEST_TIMER_MS),
+    );
     const decided = (then: () => void): void => {
       clearTimeout(timer);
       if (leave()) then();
@@ -171,7 +176,10 @@ export function createWaiting(options: WaitingOptions) {
     record(member, request, outcome);
   }
 
-  return { mustWait, isHeldBack, sendAway: parked.sendAway };
+  /** Whether it would be sent without a word of anybody. */
+  const isClear = (member: Member, call: Call): boolean => approvals.needed(member, call) === 'no';
+
+  return { mustWait, isClear, isHeldBack, sendAway: parked.sendAway };
 }
 
 const gateOf = ({ state, why }: Member) => ({ mode: 'refuse', state, why }) as const;
