@@ -24,6 +24,7 @@ import type { Cast } from './servers/cast.ts';
 import { endMarked } from './servers/sweep.ts';
 import { createServing, type Serving } from './serving.ts';
 import type { Hosting } from './sessions/hosting.ts';
+import { type Clock, openClock } from './store/clock.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { Log } from './telemetry/log.ts';
 
@@ -44,6 +45,7 @@ export type Parts = ReturnType<typeof createParts>;
 /** What exists once its part is open. */
 export type Built = {
   store: Store;
+  clock: Clock;
   bus: Bus;
   events: Events;
   models: Models;
@@ -84,6 +86,7 @@ export function createParts(options: PartsOptions) {
       built.store.onHealth(({ state, message }) =>
         logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),
       );
+      built.clock = await openClock(built.store);
       const swept = await sweepLeftovers(built.store, paths);
       if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
     },
@@ -120,6 +123,7 @@ export function createParts(options: PartsOptions) {
       const serving = createServing({
         ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
         models: the('models'),
+        clock: the('clock'),
         current: () => current.config,
         onState(member) {
           say.changed(member);
@@ -132,6 +136,7 @@ export function createParts(options: PartsOptions) {
       await serving.asking.start();
       cast.start();
       for (const server of config.servers) cast.launch(server);
+      await serving.tasking.start();
     },
 
     async openDoors(): Promise<void> {
@@ -150,21 +155,27 @@ export function createParts(options: PartsOptions) {
     async closeDoors(): Promise<void> {
       clearInterval(heart);
       built.serving?.asking.close(); // or the doors would wait for calls that wait for people
+      built.serving?.tasking.stopWaiting();
       await built.doors?.close();
     },
 
     async closeServers(): Promise<void> {
       await built.hosting?.close();
       built.serving?.close();
+      await built.serving?.tasking.leave();
       built.cast?.stop();
       while (built.cast && !built.cast.isStopped) await wait(20);
+      await built.serving?.tasking.close();
       const runaways = await endMarked(marker);
       if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');
     },
 
     closePlugins: async () => built.plugins?.close(),
     closeBus: async () => built.bus?.leave(),
-    closeStore: async () => built.store?.close(),
+    async closeStore(): Promise<void> {
+      built.clock?.close();
+      await built.store?.close();
+    },
 
     /** What a daemon that ends without a goodbye must still not leave behind. */
     abandon: () => built.bus?.abandon(),

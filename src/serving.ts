@@ -3,6 +3,7 @@
 
 import type { NatsConnection } from 'nats';
 import { createAsking } from './asks/asking.ts';
+import { createAttend } from './asks/attend.ts';
 import type { Models } from './asks/models/models.ts';
 import type { Events } from './bus/events.ts';
 import type { Subjects } from './bus/subjects.ts';
@@ -20,9 +21,11 @@ import type { OAuth } from './servers/oauth/oauth.ts';
 import { hasRemote, loadRemote } from './servers/remote/loader.ts';
 import { createUpkeep } from './servers/upkeep.ts';
 import { createHosting, type Hosting } from './sessions/hosting.ts';
+import type { Clock } from './store/clock.ts';
 import { isHeld } from './store/lock.ts';
 import { openSeal } from './store/seal.ts';
 import type { Store } from './store/store.ts';
+import { createTasking, type Tasking } from './tasks/tasking.ts';
 
 export type ServingOptions = PartsOptions & {
   readonly name: string;
@@ -31,6 +34,7 @@ export type ServingOptions = PartsOptions & {
   readonly subjects: Subjects;
   readonly current: () => Config;
   readonly models: Models;
+  readonly clock: Clock;
   readonly onState: (member: Member) => void;
 };
 
@@ -67,6 +71,7 @@ export function createServing(options: ServingOptions) {
     ...{ ...beside, config: options.current, store, events, subjects: options.subjects, name: options.name, logger },
     models: options.models,
     rootsFor: (member) => answerRoots(member, roots),
+    onTask: (task, change) => tasking.asked(task, change),
   });
   const cast = createCast({
     ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
@@ -104,17 +109,24 @@ export function createServing(options: ServingOptions) {
     });
   }
 
+  const tasking: Tasking = createTasking({
+    ...{ ...beside, config: options.current, store, clock: options.clock, events, subjects: options.subjects },
+    ...{ name: options.name, cast, logger, tell: (news) => hosting.tellTask(news) },
+  });
+  const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const hosting: Hosting = createHosting({
     ...{ ...beside, config: options.current, cast, catalog, store, roots },
+    ...{ tasks: tasking.api, attend: createAttend(asking.inbox, onTrouble) },
     subject: options.subjects.peers(beside.family),
     setLevels: upkeep.relevel,
-    onTrouble: (error) => logger.warn(sentence(error)),
+    onTrouble,
   });
   return {
-    ...{ catalog, cast, hosting, asking, roots, prepare, logins },
+    ...{ catalog, cast, hosting, asking, tasking, roots, prepare, logins },
     online(nc: NatsConnection): void {
       hosting.online(nc);
       asking.online(nc);
+      tasking.online(nc);
     },
     close(): void {
       asking.close();

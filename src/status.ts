@@ -28,6 +28,7 @@ export type StatusWorld = {
   readonly sessions: number;
   /** Questions that wait for somebody. */
   readonly asks: { readonly open: number };
+  readonly tasks: { readonly unfinished: number };
   readonly daemon: {
     state: string;
     name: string;
@@ -42,7 +43,7 @@ export type StatusWorld = {
   };
 };
 
-export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, asks, daemon }: StatusWorld) {
+export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusWorld) {
   return {
     daemon: {
       ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
@@ -50,7 +51,7 @@ export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, a
     },
     bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
     store: { ...store.health, dropped: store.dropped },
-    ...{ http, sessions, asks, plugins },
+    ...{ http, sessions, asks, tasks, plugins },
     servers: cast.members().map((member) => serverStatus(member, catalog)),
   };
 }

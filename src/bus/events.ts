@@ -1,8 +1,9 @@
-// What happens to the servers, told on the bus. A change of state or of a list, and a question that opens or closes, must
-// arrive and goes through the outbox; logs and updates are for whoever listens now.
+// What happens to the servers, told on the bus. A change of state or of a list, a question that opens or closes, and the
+// status of a task must arrive and go through the outbox; logs, updates and progress are for whoever listens now.
 
 import type { NatsConnection } from 'nats';
-import { natsPublisher, type Outbox } from './outbox.ts';
+import type { TaskView } from '../tasks/task.ts';
+import { type Ending, natsPublisher, type Outbox } from './outbox.ts';
 import type { ListKind, Subjects } from './subjects.ts';
 
 export type Events = ReturnType<typeof createEvents>;
@@ -29,8 +30,8 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       onTrouble(error);
     }
   };
-  const must = (subject: string, value: object): void => {
-    outbox.add(subject, Buffer.from(JSON.stringify(value))).catch(onTrouble);
+  const must = (subject: string, value: object, ending?: Ending): void => {
+    outbox.add(subject, Buffer.from(JSON.stringify(value)), undefined, ending).catch(onTrouble);
   };
 
   return {
@@ -51,6 +52,9 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       const { server, principal, outcome, by } = about;
       must(subjects.askClosed(server, principal), { ...newsOf(about), outcome, by, at: Date.now() });
     },
+    /** Told after its row is written: whoever hears of it finds it so. One that ends is told if its end stands. */
+    taskStatus: (view: TaskView, ending?: Ending) =>
+      must(subjects.taskStatus(view.taskId, view.status, view.principal), statusOf(view), ending),
     log: ({ server, principal }: Whose, level: string, params: Buffer) =>
       send(subjects.log(server, level, principal), params),
     updated: ({ server, principal }: Whose, uri: string, params: Buffer) =>
@@ -69,4 +73,12 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
 /** Field by field: whoever hands over a whole question must not publish it. */
 function newsOf({ id, kind, server, tool, openedAt, expiresAt }: AskNews) {
   return { id, kind, server, tool, openedAt, expiresAt };
+}
+
+/** Field by field here too: a task's call and its result are its principal's, and this is a table in clear. */
+function statusOf(view: TaskView) {
+  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval } = view;
+  const { server, tool, principal, phase, attempt, progress } = view;
+  const about = { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval };
+  return { ...about, server, tool, principal, phase, attempt, progress };
 }

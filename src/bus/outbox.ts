@@ -10,29 +10,47 @@ export type Publisher = {
   /** Resolves when the broker has everything published before it. */
   flush(): Promise<void>;
 };
+/** The end of a task by the word of that owner. */
+export type Ending = { readonly id: string; readonly owner: string; readonly epoch: number };
 export type Outbox = {
-  /** Resolves when the event is on the disk; from then on it is only a matter of time. */
-  add(subject: string, payload: Uint8Array, messageId?: string): Promise<void>;
+  /**
+   * Resolves when the event is on the disk; from then on it is only a matter of time. One about the end of a task is recorded
+   * only if that stands, and in one step with it when both are given to the store in one breath.
+   */
+  add(subject: string, payload: Uint8Array, messageId?: string, ending?: Ending): Promise<void>;
   /** There is a bus (again): sends what waits. */
   online(publisher: Publisher): void;
   offline(): void;
   /** Events given up: the oldest, when more than the limit are waiting, and those the bus will never take. */
   readonly dropped: number;
-  /** Resolves when nothing is being sent. */
+  /** Resolves when nothing is being sent, and what was sent is forgotten. */
   idle(): Promise<void>;
 };
+type Event = Pick<OutboxRow, 'subject' | 'message_id'> & { readonly payload: Uint8Array };
 
 const LIMIT = 10_000;
 const BATCH = 100;
+const MAX_FRESH = 1_000;
+/** What has waited for so long waits for a daemon that is gone. */
+const OLD_MS = 5_000;
 
-export function outbox(store: Pick<Store, 'commit' | 'all' | 'get'>, limit = LIMIT): Outbox {
+export function outbox(store: Pick<Store, 'commit' | 'write' | 'flush' | 'all' | 'get'>, limit = LIMIT): Outbox {
   let publisher: Publisher | undefined;
   let connection = 0;
   let sending: Promise<void> | undefined;
   let room = Promise.resolve();
   let dropped = 0;
+  let isBehind = true; // there may be rows of an outage, or of another life: they are read, all of them
+  let fresh: Event[] = []; // otherwise these are all that wait
+  let sweep: NodeJS.Timeout | undefined;
 
+  const batch = () => store.all<OutboxRow>('outbox', [BATCH]);
   const remove = (rows: readonly OutboxRow[]) => Promise.all(rows.map(({ id }) => store.commit('deleteOutbox', [id])));
+
+  function fallBehind(): void {
+    isBehind = true;
+    fresh = [];
+  }
 
   async function makeRoom(): Promise<void> {
     const excess = (store.get<{ depth: number }>('outboxDepth')?.depth ?? 0) - limit;
@@ -43,16 +61,33 @@ export function outbox(store: Pick<Store, 'commit' | 'all' | 'get'>, limit = LIM
   }
 
   async function sendAll(): Promise<void> {
-    for (let rows = batch(); rows.length > 0 && publisher; rows = batch()) {
-      // Publishing and flushing in one go: a connection lost in between fails the flush, and all of it is sent again.
-      for (const row of rows) publish(publisher, row);
-      await publisher.flush();
-      await remove(rows);
+    while (publisher) {
+      if (isBehind) await catchUp(publisher);
+      const events = fresh.splice(0, BATCH);
+      if (events.length === 0 || !publisher) return;
+      await sendThese(publisher, events);
+      // Soon is early enough: what a crash lets us send twice is known by its id.
+      for (const { message_id } of events) store.write('forgetOutbox', [message_id]);
     }
   }
 
+  async function catchUp(to: Publisher): Promise<void> {
+    await store.flush(); // or what was sent would be read again
+    for (let rows = batch(); rows.length > 0; rows = batch()) {
+      await sendThese(to, rows);
+      await remove(rows);
+    }
+    isBehind = false;
+  }
+
+  /** Publishing and flushing in one go: a connection lost in between fails the flush, and all of it is sent again. */
+  async function sendThese(to: Publisher, events: readonly Event[]): Promise<void> {
+    for (const event of events) publish(to, event);
+    await to.flush();
+  }
+
   /** A message the bus will never take must not hold up the others for ever. */
-  function publish(to: Publisher, { subject, payload, message_id }: OutboxRow): void {
+  function publish(to: Publisher, { subject, payload, message_id }: Event): void {
     try {
       to.publish(subject, payload, message_id);
     } catch (error) {
@@ -62,43 +97,66 @@ export function outbox(store: Pick<Store, 'commit' | 'all' | 'get'>, limit = LIM
     }
   }
 
-  const batch = () => store.all<OutboxRow>('outbox', [BATCH]);
-
   function send(): void {
     if (!publisher || sending !== undefined) return;
     const mine = connection;
     sending = sendAll()
-      .then(
-        () => true,
-        () => false, // the rows are still there, and go out with the next event or the next connection
-      )
+      .then(() => true)
+      .catch(() => {
+        fallBehind(); // the rows are still there, and go out with the next event or the next connection
+        return false;
+      })
       .then((isDone) => {
         sending = undefined;
         // What came, or who came, while we were busy.
-        if ((isDone && batch().length > 0) || connection !== mine) send();
+        if ((isDone && (isBehind || fresh.length > 0)) || connection !== mine) send();
       });
   }
 
+  /** A daemon beside this one may have died with events that it had no time to send. */
+  function lookForOld(): void {
+    try {
+      const [oldest] = store.all<OutboxRow>('outbox', [1]);
+      if (!oldest || Math.abs(Date.now() - oldest.created_at) < OLD_MS) return;
+      fallBehind();
+      send();
+    } catch {
+      // the store is closing, or says itself what it lacks
+    }
+  }
+
   return {
-    async add(subject, payload, messageId = randomUUID()) {
-      await store.commit('addOutbox', [subject, messageId, payload, Date.now()]);
-      room = room.then(makeRoom, makeRoom); // one at a time, or each would count the same excess
-      await room;
+    async add(subject, payload, messageId = randomUUID(), ending) {
+      const row = [subject, messageId, payload, Date.now()];
+      const isAdded = await (ending
+        ? store.commit('addTaskEvent', [...row, ending.id, ending.owner, ending.epoch])
+        : store.commit('addOutbox', row));
+      if (!isAdded) return;
+      if (fresh.length >= MAX_FRESH) fallBehind();
+      if (!isBehind) fresh.push({ subject, payload, message_id: messageId });
+      else {
+        room = room.then(makeRoom, makeRoom); // one at a time, or each would count the same excess
+        await room;
+      }
       send();
     },
     online(next) {
       publisher = next;
       connection++;
+      sweep ??= setInterval(lookForOld, OLD_MS).unref();
       send();
     },
     offline() {
       publisher = undefined;
+      clearInterval(sweep);
+      sweep = undefined;
     },
     get dropped() {
       return dropped;
     },
     async idle() {
       while (sending !== undefined) await sending;
+      await store.flush().catch(() => {}); // the rows stay, and are sent again
     },
   };
 }

@@ -4,14 +4,20 @@
 import { hash } from 'node:crypto';
 import { arrayOf, type Listing } from './catalog.ts';
 import type { Entry } from './fetch.ts';
+import type { Kind } from './kinds.ts';
 import { exposedName, isDigested } from './naming.ts';
 
 /** A server, and the key of its lists in the catalog: the server's name, or `server@principal`. */
-export type Source = { readonly server: string; readonly key: string };
+export type Source = {
+  readonly server: string;
+  readonly key: string;
+  /** Who runs calls of its tools as tasks; nobody for a host that knows no tasks. */
+  readonly tasks?: 'its own' | 'ours';
+};
 export type Target = { readonly server: string /** The server's own name or URI. */; readonly name: string };
 /** A server's list of one kind. */
 export type Part = { readonly source: Source; readonly listing: Listing };
-export type Shown = { readonly server: string; readonly entry: Entry };
+export type Shown = { readonly source: Source; readonly entry: Entry };
 
 export type Merged = {
   readonly parts: readonly Part[];
@@ -23,15 +29,15 @@ export type Merged = {
   readonly digested: () => ReadonlyMap<string, Target>;
 };
 
-/** `label` keeps lists of different kinds apart when their bytes are the same; `select` says what is shown of a part. */
-export function merge(label: string, parts: readonly Part[], select: (part: Part) => readonly Entry[]): Merged {
+/** The kind keeps lists apart when their bytes are the same; `select` says what is shown of a part. */
+export function merge(kind: Kind, parts: readonly Part[], select: (part: Part) => readonly Entry[]): Merged {
   const lists = once(() => parts.map(select));
   return {
     parts,
     byServer: new Map(parts.map((part) => [part.source.server, part])),
     length: once(() => lists().reduce((sum, { length }) => sum + length, 0)),
     at: (index) => locate(parts, lists(), index),
-    hash: once(() => hashOf(label, parts, lists())),
+    hash: once(() => hashOf(kind, parts, lists())),
     digested: once(() => new Map(parts.flatMap(digestedNames))),
   };
 }
@@ -47,23 +53,23 @@ function once<Value>(make: () => Value): () => Value {
 function locate(parts: readonly Part[], lists: readonly (readonly Entry[])[], index: number): Shown | undefined {
   let rest = index;
   for (const [at, list] of lists.entries()) {
-    const entry = list[rest];
-    if (entry) return { server: parts[at]?.source.server ?? '', entry };
+    const [entry, part] = [list[rest], parts[at]];
+    if (entry && part) return { source: part.source, entry };
     rest -= list.length;
   }
   return undefined;
 }
 
 /** Of what is shown, not of what is there: a change to what nobody sees is none. */
-function hashOf(label: string, parts: readonly Part[], lists: readonly (readonly Entry[])[]): string {
-  const lines = parts.map(({ source: { server }, listing }, index) => {
+function hashOf(kind: Kind, parts: readonly Part[], lists: readonly (readonly Entry[])[]): string {
+  const lines = parts.map(({ source: { server, tasks }, listing }, index) => {
     const list = lists[index] ?? [];
     if (list.length === 0) return '';
     // The same as that of the bytes, and it is there already.
     const own = list.length === listing.entries.length ? listing.hash : contentHash(arrayOf(list));
-    return `${server} ${own}\n`;
+    return `${server} ${own}${kind === 'tools' && tasks === 'ours' ? ' as tasks' : ''}\n`;
   });
-  return contentHash(`${label}\n${lines.join('')}`);
+  return contentHash(`${kind}\n${lines.join('')}`);
 }
 
 const contentHash = (content: string | Buffer): string => hash('sha256', content, 'base64url');

@@ -16,6 +16,7 @@ import {
 import { exposedName, isQualified, originOf, originOfUri, permission, qualifierOf } from './naming.ts';
 import { pageFrom } from './pages.ts';
 import { prefixed, renamed } from './rename.ts';
+import { offeredAsTask } from './task-support.ts';
 import { serverByTemplate } from './templates.ts';
 
 export type { Source, Target } from './merge.ts';
@@ -58,7 +59,9 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
     return entries.filter(({ name }) => isPermitted(isSingle ? name : exposedName(server, name)));
   }
 
-  function definitionOf(kind: Kind, { server, entry: { name, bytes } }: Shown): Buffer | undefined {
+  function definitionOf(kind: Kind, { source: { server, tasks }, entry }: Shown): Buffer | undefined {
+    const { name } = entry;
+    const bytes = kind === 'tools' && tasks === 'ours' ? offeredAsTask(entry.bytes) : entry.bytes;
     if (isSingle) return bytes;
     const { key } = KINDS[kind];
     if (key === 'name') return renamed(bytes, key, exposedName(server, name));
@@ -117,12 +120,15 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
 const areSame = (before: readonly Source[], now: readonly Source[]): boolean =>
   before === now ||
   (before.length === now.length &&
-    before.every(({ server, key }, index) => server === now[index]?.server && key === now[index]?.key));
+    before.every((source, index) => isSame(source, now[index]) && source.key === now[index]?.key));
+
+const isSame = ({ server, tasks }: Source, other: Source | undefined): boolean =>
+  server === other?.server && tasks === other.tasks;
 
 /** The key may be another one for the same list: what counts is what is shown. */
 const areUnchanged = (before: readonly Part[], now: readonly Part[]): boolean =>
   before.length === now.length &&
   before.every(
     ({ source, listing }, index) =>
-      source.server === now[index]?.source.server && listing.entries === now[index]?.listing.entries,
+      isSame(source, now[index]?.source) && listing.entries === now[index]?.listing.entries,
   );

@@ -7,9 +7,10 @@ import { isToolError, printContents, printPrompt, printToolResult } from './cont
 import { type Control, withControl } from './control.ts';
 import { type Output, usage } from './output.ts';
 import { showProgress } from './progress.ts';
+import { checkTaskOptions, createTask, type TaskOptions } from './task-create.ts';
 import { type Cli, durationMs, INTERRUPTED, OK, TOOL_ERROR } from './verb.ts';
 
-export type CallOptions = { readonly args?: string; readonly timeout?: string };
+export type CallOptions = TaskOptions & { readonly args?: string };
 type Request = { readonly server: string; readonly method: string; readonly params: Buffer; readonly timeout?: string };
 
 const CANCEL_MS = 2000;
@@ -18,18 +19,28 @@ export async function call(
   cli: Cli,
   { server, tool, pairs, options }: { server: string; tool: string; pairs: string[]; options: CallOptions },
 ): Promise<number> {
+  checkTaskOptions(options);
   return withControl(cli.paths.socket, async (control) => {
     const schema = pairs.length > 0 ? await inputSchema(control, server, tool) : undefined;
     const args = argumentsJson(pairs, options.args, schema);
     const params = Buffer.concat([Buffer.from(`{"name":${JSON.stringify(tool)},"arguments":`), args, Buffer.from('}')]);
+    if (options.task) return createTask(cli, control, { server, tool, params }, options);
     const result = await perform(cli, control, { server, method: 'tools/call', params, ...timeoutOf(options) });
-    if (!result) return INTERRUPTED;
-    if (cli.output.json) cli.output.print(result);
-    else printToolResult(cli.output, result);
-    if (!isToolError(result)) return OK;
-    cli.output.say(cli.output.paint('red', `${tool} of ${server} answered with an error`));
-    return TOOL_ERROR;
+    return result ? printOutcome(cli, result, { server, tool }) : INTERRUPTED;
   });
+}
+
+/** What a tool came to, and the exit code that says so. */
+export function printOutcome(
+  { output }: Cli,
+  result: Buffer,
+  { server, tool }: { server: string; tool: string },
+): number {
+  if (output.json) output.print(result);
+  else printToolResult(output, result);
+  if (!isToolError(result)) return OK;
+  output.say(output.paint('red', `${output.safe(tool)} of ${output.safe(server)} answered with an error`));
+  return TOOL_ERROR;
 }
 
 export async function read(cli: Cli, server: string, uri: string, options: CallOptions): Promise<number> {

@@ -29,9 +29,12 @@ type Waiter = {
   readonly onNotice: ((notice: Notice) => void) | undefined;
 };
 
-// A call has its own deadline, which the daemon keeps; everything else is quick unless a server has to come or go.
+// A call has its own deadline, which the daemon keeps, and a task takes as long as it lives; everything else is quick unless
+// a server has to come or go, or much is to be removed.
+const UNLIMITED: ReadonlySet<string> = new Set(['call', 'taskResult']);
 const LIMIT_MS = 15_000;
-const LIMITS_MS: Record<string, number> = { start: 180_000, stop: 180_000, restart: 180_000, reload: 180_000 };
+const LONG_MS = 180_000;
+const LONG: ReadonlySet<string> = new Set(['start', 'stop', 'restart', 'reload', 'tasksPrune']);
 const MAX_REPLY_BYTES = 1 << 30;
 /** The daemon has judged the depth of what servers say; its own wrapping comes on top. */
 const MAX_DEPTH = 1000;
@@ -52,15 +55,15 @@ export async function connectControl(path: string): Promise<Control> {
   });
   socket.on('data', (chunk: Buffer) => lines.push(chunk));
   socket.on('error', () => {}); // 'close' follows and tells everyone who waits
-  socket.on('close', () =>
-    fail(new TroupeError('lost', 'troupe went away before it answered, so the outcome is unknown; see `troupe logs`')),
-  );
+  socket.on('close', () => fail(gone()));
 
   const request: Control['request'] = (method, params, onNotice) => {
+    if (socket.destroyed) return { result: Promise.reject(gone()), cancel: () => {} };
     const id = ++lastId;
     const answered = new Promise<Buffer>((resolve, reject) => waiting.set(String(id), { resolve, reject, onNotice }));
     socket.write(requestFrame(id, method, jsonOf(params)));
-    const result = method === 'call' ? answered : within(LIMITS_MS[method] ?? LIMIT_MS, method, answered);
+    const limitMs = LONG.has(method) ? LONG_MS : LIMIT_MS;
+    const result = UNLIMITED.has(method) ? answered : within(limitMs, method, answered);
     return { result, cancel: () => void socket.write(notificationFrame('cancel', jsonOf({ id }))) };
   };
   return {
@@ -88,6 +91,9 @@ async function within(limitMs: number, method: string, answered: Promise<Buffer>
   });
   return Promise.race([answered, late]).finally(() => clearTimeout(timer));
 }
+
+const gone = (): TroupeError =>
+  new TroupeError('lost', 'troupe went away before it answered, so the outcome is unknown; see `troupe logs`');
 
 function open(path: string): Promise<Socket> {
   return new Promise((resolve, reject) => {

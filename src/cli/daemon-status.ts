@@ -55,6 +55,7 @@ export type Status = {
   readonly sessions?: number;
   /** Questions that wait for somebody. Absent in a daemon of an older version. */
   readonly asks?: { readonly open: number };
+  readonly tasks?: { readonly unfinished: number };
   readonly store: { readonly state: string; readonly message?: string | null };
   readonly plugins: readonly { readonly name: string; readonly state: string; readonly error?: string }[];
   readonly servers: readonly ServerStatus[];

@@ -2,6 +2,7 @@
 
 import { type Argument, Command } from 'commander';
 import type { Kind } from './catalog.ts';
+import { taskOptions, taskVerbs } from './task-program.ts';
 import type { Cli } from './verb.ts';
 
 type Work = (cli: Cli) => Promise<number>;
@@ -95,7 +96,7 @@ function callVerbs(program: Command, verb: Verb, run: Action): void {
       '--timeout <time>',
       'give up and cancel after, like 30s; progress extends it, an open question suspends it',
     );
-  timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json')
+  taskOptions(timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json'))
     .option('--args <json>', 'the arguments as JSON; @file reads a file, - reads stdin')
     .action((server, tool, pairs, options) =>
       run(async (cli) => (await import('./call.ts')).call(cli, { server, tool, pairs, options })),
@@ -112,6 +113,7 @@ function callVerbs(program: Command, verb: Verb, run: Action): void {
   ).action((server, ref, pairs, options) =>
     run(async (cli) => (await import('./call.ts')).complete(cli, { server, ref, pairs, options })),
   );
+  taskVerbs(verb, run);
 }
 
 function askVerbs(program: Command, verb: Verb, run: Action): void {

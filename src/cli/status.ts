@@ -78,7 +78,7 @@ function serverTable(output: Output, servers: readonly ServerStatus[]): string {
   );
 }
 
-function summary(output: Output, { daemon, bus, http, sessions, asks, store, plugins }: Status): string {
+function summary(output: Output, { daemon, bus, http, sessions, asks, tasks, store, plugins }: Status): string {
   const managed = bus.managed ? `  (our own nats-server${bus.pid ? `, pid ${bus.pid}` : ''})` : '';
   const waiting = bus.outbox ? `  ${bus.outbox} messages wait in the outbox` : '';
   const hosts = sessions ? `  ${sessions} ${sessions === 1 ? 'session' : 'sessions'}` : '';
@@ -90,6 +90,9 @@ function summary(output: Output, { daemon, bus, http, sessions, asks, store, plu
     ['bus', `${paintState(output, bus.state)}  ${bus.url ?? ''}${managed}${waiting}`],
     ...(bus.lastError && bus.state !== 'online' ? ([['', flat(bus.lastError)]] as [string, string][]) : []),
     ...(http ? ([['http', `${paintState(output, http.state)}  ${httpCell(http)}${hosts}`]] as [string, string][]) : []),
+    ...(tasks?.unfinished
+      ? ([['tasks', `${tasks.unfinished} unfinished; see \`troupe tasks\``]] as [string, string][])
+      : []),
     ...(asks?.open ? ([['asks', `${asks.open} open; see \`troupe inbox\``]] as [string, string][]) : []),
     ['store', `${paintState(output, store.state)}  ${flat(store.message ?? '')}`],
     ...plugins.map(({ name, state, error }): [string, string] => [

@@ -14,8 +14,12 @@ import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
 import type { Pipe, PipeDoor } from './pipe.ts';
 
-/** Methods beside `call`: parameters in, also as they came; a JSON value or the JSON itself out. A throw becomes a sentence. */
-export type Handlers = { readonly [method: string]: (params: Record<string, unknown>, bytes: Buffer) => unknown };
+/**
+ * Methods beside `call`: parameters in, also as they came; a JSON value or the JSON itself out. A throw becomes a sentence.
+ * The signal is of whoever asks, and aborts when they are gone.
+ */
+export type Handlers = { readonly [method: string]: Handler };
+type Handler = (params: Record<string, unknown>, bytes: Buffer, signal: AbortSignal) => unknown;
 export type Calls = {
   submit(call: Call): boolean;
   cancel(principal: string, requestId: string, why: string): boolean;
@@ -24,6 +28,10 @@ export type Calls = {
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const OWNER = '_';
 const EMPTY = Buffer.from('{}');
+
+/** What a method throws that has the failure whole, and maybe a server's own error. */
+export const failing = (whole: Failure): TroupeError =>
+  new TroupeError(whole.code, whole.message, { cause: { failure: whole } });
 
 /** `mcp` turns a connection into an MCP session of its own. */
 export function openControl(
@@ -76,6 +84,7 @@ function listen(server: Server, path: string, connections: Set<Connection>): Pro
 
 function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor | undefined): Connection {
   const inFlight = new Map<string, string>();
+  const gone = new AbortController();
   let isFinishing = false;
   let pipe: Pipe | undefined;
   const send = (frame: Buffer) => socket.writable && socket.write(frame);
@@ -87,6 +96,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
   });
   socket.on('data', lines.push);
   socket.on('close', () => {
+    gone.abort();
     for (const requestId of inFlight.values()) calls.cancel(OWNER, requestId, 'the caller went away');
   });
 
@@ -104,7 +114,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
       pipe = open(socket, params);
       send(resultFrame(id, pipe.answer));
     } catch (error) {
-      fail(id, failure(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
+      fail(id, thrown(error));
     }
   }
 
@@ -113,10 +123,10 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
     if (!handler)
       return void fail(id, failure('unsupported', `the daemon has no method ${method}; is it another version?`));
     try {
-      const value = await handler(params ? JSON.parse(params.toString()) : {}, params ?? EMPTY);
+      const value = await handler(params ? JSON.parse(params.toString()) : {}, params ?? EMPTY, gone.signal);
       send(resultFrame(id, Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value ?? {}))));
     } catch (error) {
-      fail(id, failure(error instanceof TroupeError ? error.code : 'internal', sentence(error)));
+      fail(id, thrown(error));
     }
   }
 
@@ -164,6 +174,12 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
 const CALLABLE = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 
 const failure = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message });
+
+function thrown(error: unknown): Failure {
+  if (!(error instanceof TroupeError)) return failure('internal', sentence(error));
+  const { failure: whole } = (error.cause ?? {}) as { failure?: Failure };
+  return whole ?? failure(error.code, error.message);
+}
 
 /** What the call is about, for audit and for the allow list. */
 const nameOf = (params: Buffer): string => {

@@ -17,12 +17,14 @@ import { rootMethods } from '../roots/methods.ts';
 import type { Member } from '../servers/member.ts';
 import { readConfig } from '../settings.ts';
 import { environmentOf, statusOf } from '../status.ts';
+import { taskMethods } from '../tasks/methods.ts';
 import { VERSION } from '../version.ts';
 import { openControl } from './control.ts';
 import { openHostDoors } from './hosts.ts';
 import { controlMethods } from './methods.ts';
 import { type NatsDoor, natsDoor } from './nats.ts';
 import { type NatsAsks, natsAsks } from './nats-asks.ts';
+import { type NatsTasks, natsTasks } from './nats-tasks.ts';
 import { pipeDoor } from './pipe.ts';
 import { type RpcDoor, rpcDoor } from './rpc.ts';
 
@@ -42,17 +44,19 @@ export async function openDoors(options: DoorsOptions) {
   const { logger } = log;
   const [cast, catalog, events, hosting] = [the('cast'), the('catalog'), the('events'), the('hosting')];
   const { sessions } = hosting;
-  const { asking, roots } = the('serving');
+  const { asking, tasking, roots } = the('serving');
+  const tasks = tasking.api;
   let door: NatsDoor | undefined;
   let rpc: RpcDoor | undefined;
   let questions: NatsAsks | undefined;
+  let taskDoor: NatsTasks | undefined;
   let refused: string | undefined;
 
   function openNats(nc: NatsConnection): void {
     const onTrouble = (error: unknown) => logger.warn(sentence(error));
     void door?.close();
     door = natsDoor({
-      ...{ nc, subjects, daemon: name, cast, catalog },
+      ...{ nc, subjects, daemon: name, cast, catalog, tasks },
       onProgress: (requestId, caller, signal) => {
         if (signal.type === 'progress') events.progress(requestId, caller, signal);
       },
@@ -63,6 +67,8 @@ export async function openDoors(options: DoorsOptions) {
     void questions?.close();
     const family = familyOf(paths.state);
     questions = natsAsks({ nc, subjects, daemon: name, family, inbox: asking.inbox, onTrouble });
+    void taskDoor?.close();
+    taskDoor = natsTasks({ nc, subjects, daemon: name, family, tasks, inbox: asking.inbox, onTrouble });
     for (const server of current.config.servers) door.openServer(server.name);
     for (const scope of scopesOf(current.config)) rpc.openScope(scope);
   }
@@ -103,6 +109,7 @@ export async function openDoors(options: DoorsOptions) {
     statusOf({
       ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
       ...{ http: hosts.status, sessions: sessions.count, asks: { open: asking.count() } },
+      tasks: { unfinished: tasking.unfinished() },
       daemon: {
         ...{ state: options.stateOf(), name, startedAt: options.startedAt, stateDir: paths.state },
         ...{ instance: paths.instance ?? null },
@@ -118,7 +125,7 @@ export async function openDoors(options: DoorsOptions) {
     environment,
     reload,
     stop: options.stop,
-    more: { ...askMethods(asking.inbox), ...rootMethods(roots) },
+    more: { ...askMethods(asking.inbox), ...taskMethods(tasks), ...rootMethods(roots) },
   });
   const onFault = (error: unknown) => logger.error(sentence(error));
   const hosts = await openHostDoors(options, hosting);
@@ -149,6 +156,7 @@ export async function openDoors(options: DoorsOptions) {
         door?.close(),
         rpc?.close(),
         questions?.close(),
+        taskDoor?.close(),
         hosts.close(),
       ]);
     },

@@ -2,18 +2,19 @@
 // knows lies in the closure that answers. A server that is not configured has no subscription, so its callers hear at once.
 
 import type { Msg, NatsConnection, Subscription } from 'nats';
+import { json, maxPayload, toHeaders } from '../bus/frames.ts';
 import { microService } from '../bus/micro.ts';
 import { isInbox, replies } from '../bus/replies.ts';
 import type { Pattern, Request, Subjects } from '../bus/subjects.ts';
 import type { Call, Outcome, Signal } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { isKind, KINDS } from '../catalog/kinds.ts';
-import { pageOf } from '../catalog/pages.ts';
-import { type Failure, type FailureCode, sentence, TroupeError } from '../failures.ts';
+import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../failures.ts';
 import type { Cast } from '../servers/cast.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
-import { askedOf, cursorOf, uriOf, wantsStream, wishesOf } from './requests.ts';
+import type { Order, Tasks } from '../tasks/task.ts';
+import { listPage } from './nats-lists.ts';
+import { askedOf, orderOf, uriOf, wantsStream, wishesOf } from './requests.ts';
 import { type Service, serviceOf } from './service.ts';
 
 export type NatsDoorOptions = {
@@ -22,6 +23,8 @@ export type NatsDoorOptions = {
   readonly daemon: string;
   readonly cast: Cast;
   readonly catalog: Catalog;
+  /** Calls whose outcome is kept. */
+  readonly tasks: Pick<Tasks, 'create'>;
   readonly onProgress: (requestId: string, caller: string, signal: Signal) => void;
   readonly onTrouble: (error: unknown) => void;
 };
@@ -31,8 +34,10 @@ export type NatsDoor = ReturnType<typeof natsDoor>;
 /** Room for headers and for what the client wraps around a payload. */
 const PAGE_ROOM = 4_096;
 const MAX_PARSED = 4_096;
+const NOTHING: Outcome = { ok: true, result: Buffer.from('{}'), isError: false };
 
-export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTrouble }: NatsDoorOptions) {
+export function natsDoor(options: NatsDoorOptions) {
+  const { nc, subjects, daemon, cast, catalog, tasks, onProgress, onTrouble } = options;
   const reply = replies(nc, { onLost: onTrouble });
   const parsed = new Map<string, Request>();
   const open = new Map<string, { subscriptions: Subscription[]; stop: () => Promise<void> }>();
@@ -77,8 +82,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     if (msg.reply && !isInbox(msg.reply)) return;
     const startedAt = performance.now();
     const refuse = (error: unknown): void => {
-      const code = error instanceof TroupeError ? error.code : 'internal';
-      const failure: Failure = { code, delivery: 'not sent', message: sentence(error), server: service.name };
+      const failure: Failure = { ...failureOf(error, onTrouble), server: service.name };
       service.count(verb, startedAt, failure.message);
       send(msg, { ok: false, failure });
     };
@@ -109,24 +113,21 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
       service.count(request.verb, startedAt);
       send(msg, { ok: true, result, isError: false });
     };
-    if (request.verb === 'list') return answer(list(request, body));
+    const order = orderOf(request, msg, body);
+    if (order)
+      return void create(order, msg)
+        .then(() => service.countCall(request, order.tool, startedAt, NOTHING))
+        .catch(refuse);
+    if (request.verb === 'list') return answer(listPage({ cast, catalog }, request, body, maxPayload(nc) - PAGE_ROOM));
     if (request.verb === 'subscribe' || request.verb === 'unsubscribe')
       return void listen(request, msg, uriOf(body)).then(answer).catch(refuse);
     begin(service, request, msg, body, startedAt);
   }
 
-  function list({ server, caller, tail: kind }: Request, body: Buffer): Buffer {
-    if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
-    const member = cast.knownFor(server, caller);
-    const own = catalog.get(member?.name ?? server, kind);
-    const listing = own.hash ? own : catalog.get(server, kind);
-    mustOffer(member, KINDS[kind].method);
-    if (!listing.hash && member?.state !== 'ready')
-      throw new TroupeError(
-        'unavailable',
-        `server ${server} is ${member?.state}: ${member?.why || 'its lists are not known yet'}`,
-      );
-    return pageOf(listing, kind, cursorOf(body), (nc.info?.max_payload ?? 2 ** 20) - PAGE_ROOM);
+  /** Told when it is on the disk; from then on it is no matter of this connection. */
+  async function create(order: Order, { reply: inbox }: Msg): Promise<void> {
+    const view = await tasks.create(order);
+    if (inbox) nc.publish(inbox, json(view), { headers: toHeaders({ 'Troupe-Task-Id': view.taskId }) });
   }
 
   /** Listening is a lease, renewed by asking again: on a bus nobody says that they left. */
@@ -181,7 +182,7 @@ export function natsDoor({ nc, subjects, daemon, cast, catalog, onProgress, onTr
     const request = subjects.parse(msg.subject);
     // Silence if we do not have it: another daemon may, and a caller's id is nobody else's business.
     if (request && cast.cancel(request.caller, request.tail, 'the caller cancelled it') && msg.reply)
-      void reply.answer(msg, { ok: true, result: Buffer.from('{}'), isError: false });
+      void reply.answer(msg, NOTHING);
   }
 
   return {

@@ -2,12 +2,13 @@
 // What cannot be read is refused with a sentence; the message's bytes become the call's bytes.
 
 import { randomUUID } from 'node:crypto';
-import type { Msg } from 'nats';
+import type { Msg, MsgHdrs } from 'nats';
 import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
 import { durationOf } from '../config/durations.ts';
 import { TroupeError } from '../failures.ts';
 import { member, members, stringOf } from '../protocol/json.ts';
 import { isJsonObject } from '../protocol/value.ts';
+import type { Order } from '../tasks/task.ts';
 
 /** What the caller wants beside the answer. */
 export type Wishes = {
@@ -41,6 +42,46 @@ export function wishesOf({ headers }: Msg): Wishes {
 }
 
 export const wantsStream = ({ headers }: Pick<Msg, 'headers'>): boolean => headers?.get('Troupe-Stream') === '1';
+
+/** The task that a message wants its call to be; undefined when it wants the outcome itself. */
+export function orderOf(request: Request, msg: Msg, body: Buffer): Order | undefined {
+  const { headers } = msg;
+  if (!headers) return undefined;
+  if (!headers.has('Troupe-Task')) {
+    // Who sends a key counts on it: a call that ignored it would run a second time.
+    const stray = FOR_TASKS.find((name) => headers.has(name));
+    if (stray) throw new TroupeError('invalid', `${stray} is for tasks; send Troupe-Task: 1 with it, or leave it out`);
+    return undefined;
+  }
+  const nonsense = nonsenseIn(request, headers);
+  if (nonsense) throw new TroupeError('invalid', nonsense);
+  const ttl = headers.get('Troupe-Ttl');
+  const ttlMs = headers.has('Troupe-Ttl') ? durationOf(ttl) : undefined;
+  if (headers.has('Troupe-Ttl') && !(ttlMs && Number.isSafeInteger(ttlMs)))
+    throw new TroupeError('invalid', 'Troupe-Ttl must be a duration such as 1h or 3600000');
+  const key = headers.get('Troupe-Idempotency-Key');
+  if (headers.has('Troupe-Idempotency-Key') && !KEY.test(key))
+    throw new TroupeError('invalid', 'Troupe-Idempotency-Key must be 1 to 256 printable characters of ASCII');
+  const { name: tool, params } = askedOf(request, msg, body);
+  const { caller: principal, server } = request;
+  return { principal, door: 'nats', server, tool, params, ...(ttlMs && { ttlMs }), ...(key && { key }) };
+}
+
+const FOR_TASKS = ['Troupe-Ttl', 'Troupe-Idempotency-Key'];
+const KEY = /^[\x20-\x7e]{1,256}$/;
+
+/** What cannot be meant by who wants a task. */
+function nonsenseIn({ verb }: Request, headers: MsgHdrs): string | undefined {
+  if (headers.get('Troupe-Task') !== '1') return 'Troupe-Task must be 1; leave it out to wait for the result itself';
+  if (verb !== 'call') return `only the call of a tool can be a task, not ${verb}; leave Troupe-Task out`;
+  if (wantsStream({ headers }))
+    return 'a task is told in one reply; send Troupe-Stream: 1 where you ask for its result, and not with Troupe-Task';
+  if (headers.has('Troupe-Request-Id'))
+    return 'a task has an id of its own, Troupe-Task-Id of the reply; send Troupe-Idempotency-Key in place of Troupe-Request-Id';
+  if (headers.has('Troupe-Timeout'))
+    return 'a task has until its ttl is over; send Troupe-Ttl in place of Troupe-Timeout';
+  return undefined;
+}
 
 export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked {
   switch (verb) {

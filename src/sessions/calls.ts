@@ -5,10 +5,11 @@ import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorObject, TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { ERA_FACTS, type Era } from '../protocol/eras.ts';
 import { member } from '../protocol/json.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { sessionHolder } from '../servers/instances.ts';
+import { withoutTask } from './augmentation.ts';
 import type { Line } from './host.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
@@ -32,12 +33,21 @@ const META = Buffer.from('"_meta"');
 
 export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
+  const { tasks: hasTasks } = ERA_FACTS[era];
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
-  function begin(method: string, given: Buffer, { id, line }: Beginning): void {
+  function begin(method: string, asked: Buffer, { id, line }: Beginning): void {
+    const isTool = method === 'tools/call';
+    // Who has no tasks must ignore that one is wanted, and so must the server, who might have.
+    const given = isTool && !hasTasks ? withoutTask(asked) : asked;
     const { server, name, params } = targetOf(view(), method, given);
+    if (isTool && hasTasks && world.scopes.taskSupport({ principal, session }, server, name) === 'required')
+      throw new TroupeError(
+        'unsupported',
+        `the tool ${name.slice(0, 128)} of ${server} runs as a task only; call it with task`,
+      );
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const requestId = `${prefix}-${++sequence}`;
     const token = progressToken(given);
@@ -85,11 +95,8 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
   function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
     if (signal.type === 'log')
       return isLoud(server, signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
-    if (token === undefined || signal.type !== 'progress') return undefined;
-    const { progress, total, message } = signal;
-    const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
-    const params = `{"progressToken":${token},${JSON.stringify(about).slice(1)}`;
-    return notificationFrame('notifications/progress', Buffer.from(params));
+    const params = token === undefined ? undefined : progressParams(era, signal, token);
+    return params && notificationFrame('notifications/progress', params);
   }
 
   return {
@@ -116,8 +123,16 @@ export function named(server: string, ask: Ask): Ask | undefined {
   return params ? { ...ask, params } : undefined;
 }
 
+/** The token is JSON text. Nothing for a signal that is no progress. */
+export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
+  if (signal.type !== 'progress') return undefined;
+  const { progress, total, message } = signal;
+  const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
+  return Buffer.from(`{"progressToken":${token},${JSON.stringify(about).slice(1)}`);
+}
+
 /** As JSON text, so that it comes back as it was given. Most calls have none, and then nothing is looked for. */
-function progressToken(params: Buffer): string | undefined {
+export function progressToken(params: Buffer): string | undefined {
   const meta = params.includes(META) ? member(params, '_meta') : undefined;
   const token = meta && member(meta, 'progressToken')?.toString();
   return token && /^["\d-]/.test(token) ? token : undefined;

@@ -10,6 +10,7 @@ import type { Member } from '../servers/member.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
+import type { TaskNews, Tasks } from '../tasks/task.ts';
 import { createFirstList } from './first-list.ts';
 import { createHandover } from './handover.ts';
 import type { HostSession } from './host.ts';
@@ -17,7 +18,7 @@ import { createNews } from './news.ts';
 import { createScopes } from './scopes.ts';
 import { createSessions, type LocalSessions } from './sessions.ts';
 import { createStreams } from './streams.ts';
-import type { World } from './world.ts';
+import type { Attend, World } from './world.ts';
 
 export type HostingOptions = {
   readonly config: () => Config;
@@ -26,6 +27,8 @@ export type HostingOptions = {
   readonly store: Store;
   readonly seal: Seal;
   readonly roots: Roots;
+  readonly tasks: Tasks;
+  readonly attend: Attend;
   /** This daemon's name among those on the state directory, and whether another of them runs. */
   readonly daemon: string;
   readonly isAlive: (daemon: string) => boolean;
@@ -46,7 +49,7 @@ export function createHosting(options: HostingOptions) {
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
   const world: World = {
     ...{ cast, catalog, store, scopes, streams, roots: options.roots, firstList: createFirstList(cast, catalog) },
-    ...{ setLevels: options.setLevels, handOver: handover.handOver },
+    ...{ setLevels: options.setLevels, handOver: handover.handOver, tasks: options.tasks, attend: options.attend },
   };
   const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, family: options.family, onTrouble });
   const news = createNews(sessions.live, onTrouble);
@@ -59,6 +62,12 @@ export function createHosting(options: HostingOptions) {
       const definition = sessions.local(id, principal)?.definitionOf(tool);
       const mirrors = definition ? mirrorsOf(definition) : [];
       return typeof mirrors === 'string' ? [] : mirrors;
+    },
+    /** Tells the session that made a task how it goes; false when that session is not in this daemon's memory. */
+    tellTask({ session, ...about }: TaskNews): boolean {
+      const found = session === undefined ? undefined : sessions.local(session, about.task.principal);
+      if (found) news.task(found, about);
+      return found !== undefined;
     },
     online: (nc: NatsConnection) => handover.online(nc),
     /** A server has another state, so what hosts see of it may be another. */

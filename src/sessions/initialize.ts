@@ -2,7 +2,7 @@
 // and what they want it to know. It is made of what is known now; nobody waits for a slow server.
 
 import { TroupeError } from '../failures.ts';
-import { type Era, eraOf, LATEST } from '../protocol/eras.ts';
+import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { Facts } from '../servers/facts.ts';
 import type { Member } from '../servers/member.ts';
@@ -25,6 +25,8 @@ export type ClientCapabilities = {
 /** A host's description of itself is kept, so it must not be a book. */
 const MAX_BYTES = 65_536;
 const INSTRUCTION_CHARACTERS = 16_384;
+/** Of troupe itself, whatever the servers can do. */
+const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 /** What the host says of itself. A version that we do not know is answered with ours, as the specification wants it. */
 export function readInitialize(params: Buffer): Wanted {
@@ -61,7 +63,7 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   return Buffer.from(
     JSON.stringify({
       protocolVersion: era,
-      capabilities: union(members.map(({ facts }) => facts)),
+      capabilities: { ...union(members.map(({ facts }) => facts)), ...(ERA_FACTS[era].tasks && { tasks: TASKS }) },
       serverInfo: own?.info ?? { name: 'troupe', version: VERSION },
       ...(instructions && { instructions }),
     }),

@@ -8,7 +8,8 @@ import type { World } from './world.ts';
 type Announced = 'tools' | 'prompts' | 'resources';
 
 const PAGE_BYTES = 1024 * 1024;
-export function createLists({ scopes, cast, firstList }: World, viewer: Viewer) {
+
+export function createLists({ scopes, cast, catalog, firstList }: World, viewer: Viewer) {
   const view = () => scopes.viewFor(viewer);
   const hashOf = (kind: Announced) =>
     kind === 'resources' ? `${view().hash('resources')} ${view().hash('templates')}` : view().hash(kind);
@@ -29,6 +30,14 @@ export function createLists({ scopes, cast, firstList }: World, viewer: Viewer) 
       if (!value) known[announced] = hashOf(announced);
       return page;
     },
+    /** A tool as its server wrote it, by the name that this host has for it. */
+    definitionOf(tool: string): Buffer | undefined {
+      const target = view().find('tools', tool);
+      const source = target && scopes.sources(viewer).find(({ server }) => server === target.server);
+      const listing = source && catalog.get(source.key, 'tools');
+      return listing?.entries.find(({ name }) => name === target?.name)?.bytes;
+    },
+    /** Which have changed since the host last read them or was last told. */
     changed(): Announced[] {
       return (Object.keys(known) as Announced[]).filter((kind) => {
         const now = hashOf(kind);

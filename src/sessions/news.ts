@@ -3,6 +3,7 @@
 
 import type { Audience } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
+import type { TaskNews } from '../tasks/task.ts';
 import type { LocalSession } from './session.ts';
 
 export type SessionNews = ReturnType<typeof createNews>;
@@ -40,6 +41,7 @@ export function createNews(sessions: () => Iterable<LocalSession>, onTrouble: (e
         if (isMeant) attempt(() => session.tellLog(member, level, params));
       }
     },
+    task: (session: LocalSession, about: Omit<TaskNews, 'session'>): void => attempt(() => session.tellTask(about)),
     levelsFor: (member: Member) =>
       [...sessions()].flatMap((session) => (session.level && session.isServedBy(member) ? [session.level] : [])),
     close: () => clearTimeout(timer),

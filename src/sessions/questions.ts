@@ -41,6 +41,8 @@ export function createQuestions(host: Asked, deliver: (frame: Buffer) => void) {
         complete: (about) => tell(notificationFrame('notifications/elicitation/complete', about)),
       };
     },
+    /** Whether this host could answer such a question, if it were asked. */
+    canAnswer: (method: string, params: Buffer): boolean => canAnswer(host, method, params),
     /** False for an answer to nothing that we asked. */
     answered(id: string, answer: Answer): boolean {
       const settle = open.get(id);

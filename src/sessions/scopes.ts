@@ -2,15 +2,23 @@
 // principal at one endpoint share a view, unless some server there gives each session a process of its own.
 
 import type { Catalog } from '../catalog/catalog.ts';
+import { supportIn } from '../catalog/task-support.ts';
 import { createView, type Source, type View } from '../catalog/view.ts';
 import type { Config } from '../config/schema.ts';
 import type { Cast } from '../servers/cast.ts';
+import { hasTasks } from '../servers/facts.ts';
 import type { Member, ServerState } from '../servers/member.ts';
 import type { Scope } from './host.ts';
 
 export type ScopesOptions = { readonly config: () => Config; readonly cast: Cast; readonly catalog: Catalog };
 /** Whose eyes: a principal's, or those of one session where processes are not shared. */
-export type Viewer = { readonly scope: Scope; readonly principal: string; readonly session: string };
+export type Viewer = {
+  readonly scope: Scope;
+  readonly principal: string;
+  readonly session: string;
+  /** It knows what tasks are. */
+  readonly knowsTasks?: boolean;
+};
 export type Scopes = ReturnType<typeof createScopes>;
 
 /** Whoever may name any principal must not fill the memory with views; they are quickly made again. */
@@ -40,15 +48,17 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
     return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   }
 
-  function sources({ scope, principal, session }: Viewer): Source[] {
+  function sources({ scope, principal, session, knowsTasks }: Viewer): Source[] {
     return (serversOf(scope) ?? []).flatMap((server) => {
       const member = cast.knownFor(server, principal, session);
       if (!member || (isMany(scope) && HIDDEN.includes(member.state))) return [];
       // Until its own lists are read, one's own process is expected to offer what the owner's does.
       const key = catalog.get(member.name, 'tools').hash ? member.name : server;
-      return [{ server, key }];
+      return [{ server, key, ...(knowsTasks && { tasks: isTaskServer(member) ? 'its own' : 'ours' }) }];
     });
   }
+
+  const isTaskServer = ({ facts, server }: Member): boolean => hasTasks(facts ?? cast.member(server)?.facts);
 
   /** Asked for with every call, so made anew only when a server or a list has changed. */
   function cached(viewer: Viewer): () => Source[] {
@@ -66,13 +76,20 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
   return {
     serversOf,
     sources,
+    /** What a server says of calling that tool as a task; undefined where troupe runs its tasks, or nothing is known. */
+    taskSupport({ principal, session }: Pick<Viewer, 'principal' | 'session'>, server: string, tool: string) {
+      const member = cast.knownFor(server, principal, session);
+      if (!member || !isTaskServer(member)) return undefined;
+      const own = catalog.get(member.name, 'tools');
+      return supportIn((own.hash ? own : catalog.get(server, 'tools')).entries).get(tool);
+    },
     /** Asked with every request. */
     has: (scope: Scope): boolean =>
       scope === '' || profileOf(scope) !== undefined || config().servers.some(({ name }) => name === scope),
     viewFor(viewer: Viewer): View {
-      const { scope, principal, session } = viewer;
+      const { scope, principal, session, knowsTasks } = viewer;
       if (views.size >= MAX_VIEWS) views.clear();
-      const key = `${scope} ${principal}${isOwn(scope) ? ` ${session}` : ''}`;
+      const key = `${knowsTasks === true} ${scope} ${principal}${isOwn(scope) ? ` ${session}` : ''}`;
       const tools = profileOf(scope)?.tools;
       const view =
         views.get(key) ?? createView(catalog, cached(viewer), { isSingle: !isMany(scope), ...(tools && { tools }) });

@@ -3,9 +3,8 @@
 
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
-import { TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import type { Era } from '../protocol/eras.ts';
+import { ERA_FACTS, type Era } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
 import { isLoud, type Level } from '../protocol/levels.ts';
@@ -20,6 +19,7 @@ import { createQuestions } from './questions.ts';
 import { errorOf, rpcError } from './refusals.ts';
 import { createHostRoots } from './roots.ts';
 import type { Viewer } from './scopes.ts';
+import { createTasks } from './tasks.ts';
 import type { World } from './world.ts';
 
 export type Identity = Pick<HostSession, 'id' | 'principal' | 'door' | 'scope' | 'era'> & {
@@ -33,14 +33,16 @@ const EMPTY = Buffer.from('{}');
 
 export function createSession(world: World, identity: Identity) {
   const { id: session, principal, scope } = identity;
-  const viewer = { scope, principal, session };
+  const viewer = { scope, principal, session, knowsTasks: ERA_FACTS[identity.era].tasks };
   const view = viewOf(world, viewer);
   const attached = new Set<(frame: Buffer) => void>();
   const questions = createQuestions(identity, deliver);
   const hostRoots = createHostRoots({ roots: world.roots, identity, connection: () => [...attached].at(-1) });
   const interests = createInterests(world, viewer, identity.level);
   const lists = createLists(world, viewer);
-  const calls = createCalls({ world, identity, view, questions, isLoud: hears });
+  const shared = { world, identity, view, questions, isLoud: hears };
+  const calls = createCalls(shared);
+  const tasks = createTasks({ ...shared, viewer, deliver, hasListener });
 
   function receive(frame: Frame, line: Line): void {
     switch (frame.kind) {
@@ -74,6 +76,7 @@ export function createSession(world: World, identity: Identity) {
   function perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
     switch (method) {
       case 'tools/call':
+        return tasks.isWanted(params) ? tasks.create(params) : void calls.begin(method, params, beginning);
       case 'prompts/get':
       case 'resources/read':
       case 'completion/complete':
@@ -92,7 +95,7 @@ export function createSession(world: World, identity: Identity) {
       case 'ping':
         return Promise.resolve(EMPTY);
       default:
-        throw new TroupeError('unsupported', `troupe does not know the method ${method.slice(0, 60)}`);
+        return tasks.perform(method, params, beginning);
     }
   }
 
@@ -100,8 +103,10 @@ export function createSession(world: World, identity: Identity) {
     if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed') return hostRoots.due();
     if (method !== 'notifications/cancelled') return;
     const id = member(params, 'requestId')?.toString();
-    if (id !== undefined && !calls.cancel(id)) world.handOver(session, principal, frame);
+    if (id !== undefined && !isStopped(id)) world.handOver(session, principal, frame);
   }
+
+  const isStopped = (id: string): boolean => calls.cancel(id) || tasks.leave(id);
 
   function answered(id: string, answer: Answer, frame: Frame): void {
     if (!isOurs(id, answer)) world.handOver(session, principal, frame);
@@ -120,7 +125,9 @@ export function createSession(world: World, identity: Identity) {
   }
 
   /** A stream that was never opened has no reader to keep log lines for. */
-  const hasListener = (): boolean => (identity.door === 'http' ? world.streams.isRead(session) : attached.size > 0);
+  function hasListener(): boolean {
+    return identity.door === 'http' ? world.streams.isRead(session) : attached.size > 0;
+  }
 
   function deliver(frame: Buffer): void {
     if (identity.door === 'http') world.streams.tell(session, frame);
@@ -128,13 +135,12 @@ export function createSession(world: World, identity: Identity) {
   }
 
   return {
-    ...{ identity, receive, deliver },
+    ...{ identity, receive, deliver, isServedBy, tellTask: tasks.tell, definitionOf: lists.definitionOf },
     /** A message that another daemon had no use for; if neither have we, nobody has. */
     takeOver(frame: Frame): void {
       if (frame.kind === 'result') isOurs(frame.id, { ok: true, result: frame.result });
       else if (frame.kind === 'error') isOurs(frame.id, { ok: false, error: frame.error });
-      else if (frame.kind === 'notification')
-        calls.cancel(member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
+      else if (frame.kind === 'notification') isStopped(member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
     },
     attach(send: (frame: Buffer) => void): () => void {
       attached.add(send);
@@ -154,13 +160,6 @@ export function createSession(world: World, identity: Identity) {
       if (!hasListener() || !isServedBy(process) || !hears(process.server, level)) return;
       deliver(notificationFrame('notifications/message', params));
     },
-    definitionOf(tool: string): Buffer | undefined {
-      const target = view().find('tools', tool);
-      const source = target && world.scopes.sources(viewer).find(({ server }) => server === target.server);
-      const listing = source && world.catalog.get(source.key, 'tools');
-      return listing?.entries.find(({ name }) => name === target?.name)?.bytes;
-    },
-    isServedBy,
     restore(): Promise<void> {
       hostRoots.due(); // they may have changed while nobody here knew it
       return interests.restore();
@@ -174,14 +173,16 @@ export function createSession(world: World, identity: Identity) {
       return interests.count > 0 || world.scopes.members(viewer).some(({ principal: whose }) => whose === own);
     },
     get isBusy() {
-      return calls.inFlight > 0;
+      return calls.inFlight + tasks.waiting > 0;
     },
-    /** Nobody will read the answers any more. */
+    /** Nobody will read the answers any more; tasks go on. */
     async dispose(why: string): Promise<void> {
       calls.cancelAll(why);
+      tasks.leaveAll(why);
       hostRoots.dispose();
       await interests.dispose();
       world.scopes.forgetSession(session);
+      await tasks.untilEnded();
       world.cast.release(session);
     },
   };

@@ -178,8 +178,8 @@ test('a resource is named by the first 26 characters of the base32 SHA-256 of it
 });
 
 test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
-  const { parse: _, parseRpc: __, parseAsk: ___, ...all } = subjects('troupe');
-  const { patterns, cancelPatterns, rpcPatterns, askPatterns, ...build } = all;
+  const { parse: _, parseRpc: __, parseAsk: ___, parseTask: ____, ...all } = subjects('troupe');
+  const { patterns, cancelPatterns, rpcPatterns, askPatterns, taskPatterns, ...build } = all;
   const trees: Address[] = [{}, { caller: 'CALLER' }, { node: 'DAEMON' }];
   const callers = [undefined, 'CALLER'];
   const made: Record<keyof typeof build, string[]> = {
@@ -200,12 +200,16 @@ test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
     session: callers.map((caller) => build.session('DAEMON', 'TOKEN', caller)),
     peers: [build.peers('FAMILY')],
     askPeers: [build.askPeers('FAMILY')],
+    taskPeers: [build.taskPeers('FAMILY')],
     heartbeat: [build.heartbeat('DAEMON')],
     ask: [build.ask('CALLER', 'KIND', 'SERVER')],
     answer: trees.map((to) => build.answer('ID', to)),
     inbox: trees.map((to) => build.inbox(to)),
     askOpened: callers.map((caller) => build.askOpened('SERVER', caller)),
     askClosed: callers.map((caller) => build.askClosed('SERVER', caller)),
+    task: (['get', 'result', 'cancel'] as const).flatMap((verb) => trees.map((to) => build.task(verb, 'ID', to))),
+    taskList: trees.map((to) => build.taskList(to)),
+    taskStatus: callers.map((caller) => build.taskStatus('ID', 'STATUS', caller)),
   };
   expect(Object.keys(made).sort()).toEqual(Object.keys(build).sort());
   const table = readFileSync(new URL('../../docs/SUBJECTS.md', import.meta.url), 'utf8');
@@ -215,13 +219,14 @@ test('docs/SUBJECTS.md lists exactly the subjects that can be made', () => {
   expect(cancelPatterns('d')).toHaveLength(3);
   expect(rpcPatterns('', 'd')).toHaveLength(3);
   expect(askPatterns('d', 'f')).toHaveLength(2 * 3);
+  expect(taskPatterns('d', 'f')).toHaveLength(4 * 3);
 });
 
 const spelledInDocs = (subject: string): string =>
   subject
     .replace(/\b(TOOL|PROMPT)\b/, (word) => `<${word.toLowerCase()}…>`)
     .replace(
-      /\b(SERVER|CALLER|DAEMON|KIND|LEVEL|STATE|URIHASH|TOKEN|FAMILY|ID)\b/g,
+      /\b(SERVER|CALLER|DAEMON|KIND|LEVEL|STATE|STATUS|URIHASH|TOKEN|FAMILY|ID)\b/g,
       (word) => `<${word.toLowerCase()}>`,
     )
     .replace('REQUESTID', '<requestId>');

@@ -1,0 +1,57 @@
+// The daemons on one state directory tell each other which tasks have changed. The rows say what became of them: a message
+// that is lost costs time, and one that is made up costs a look.
+
+import type { NatsConnection, Subscription } from 'nats';
+import type { Signal } from '../calls/call.ts';
+
+export type PeersOptions = {
+  readonly subject: string;
+  readonly life: string;
+  readonly onTold: (id: string, progress: Progress | undefined) => void;
+  readonly onTrouble: (error: unknown) => void;
+};
+export type Peers = ReturnType<typeof createPeers>;
+export type Progress = Extract<Signal, { type: 'progress' }>;
+
+const MAX_BYTES = 16_384;
+
+export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) {
+  let connection: NatsConnection | undefined;
+  let subscription: Subscription | undefined;
+
+  /** Our own words come back to us; most are known by how they begin. */
+  const ours = Buffer.from(`{"from":"${life}"`);
+
+  function take(data: Uint8Array): void {
+    if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
+    const { from, id, progress } = JSON.parse(Buffer.from(data).toString());
+    if (from !== life && typeof id === 'string') onTold(id, progress);
+  }
+
+  return {
+    online(nc: NatsConnection): void {
+      subscription?.unsubscribe();
+      connection = nc;
+      subscription = nc.subscribe(subject, {
+        callback(error, msg) {
+          try {
+            if (error) onTrouble(error);
+            else take(msg.data);
+          } catch (fault) {
+            onTrouble(fault); // no message of ours
+          }
+        },
+      });
+    },
+    /** That task's row is another, or its call goes on. */
+    tell(id: string, progress?: Progress): void {
+      try {
+        if (connection && !connection.isClosed() && !connection.isDraining())
+          connection.publish(subject, JSON.stringify({ from: life, id, progress }));
+      } catch (error) {
+        onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
+      }
+    },
+    close: () => subscription?.unsubscribe(),
+  };
+}

@@ -1,0 +1,103 @@
+// The words of tasks: a call whose outcome is kept and fetched later. A task belongs to a principal, whichever of its hosts
+// made it and whichever daemon runs it; the id of another's is answered exactly as one that there is not.
+
+import type { TaskStatus } from '../../machines/task.ts';
+import type { Door, Outcome, Signal } from '../calls/call.ts';
+
+export type { TaskStatus } from '../../machines/task.ts';
+
+/** A task as MCP 2025-11-25 writes it. */
+export type Task = {
+  readonly taskId: string;
+  readonly status: TaskStatus;
+  readonly statusMessage?: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  /** Milliseconds from its creation. */
+  readonly ttl: number;
+  readonly pollInterval: number;
+};
+
+/** A task as people and NATS see it. */
+export type TaskView = Task & {
+  readonly server: string;
+  readonly tool: string;
+  readonly principal: string;
+  /** `queued` while nothing has been sent. */
+  readonly phase: 'queued' | 'dispatching' | 'ended';
+  /** How often it was sent. */
+  readonly attempt: number;
+  readonly progress?: { readonly progress: number; readonly total?: number; readonly message?: string };
+};
+
+/** What shall be called as a task. */
+export type Order = {
+  readonly principal: string;
+  readonly door: Door;
+  readonly server: string;
+  readonly tool: string;
+  /** The params of `tools/call` as the server knows them, without `task`. */
+  readonly params: Buffer;
+  /** The host's session that wants it, and is told of it. */
+  readonly session?: string;
+  readonly ttlMs?: number;
+  /** The same key of the same principal is the same task. */
+  readonly key?: string;
+  /** The progress token of the request, as JSON text, under which its progress is told. */
+  readonly progressToken?: string;
+  /** Whether the host that made it could answer such a question, if it came to fetch the result. */
+  readonly canAnswer?: (method: string, params: Buffer) => boolean;
+};
+
+/** What happens to a task, for the session that made it. */
+export type TaskNews = {
+  readonly task: TaskView;
+  readonly session: string | undefined;
+  /** What its call tells; without one it is the status that has changed. */
+  readonly signal?: Signal;
+  readonly progressToken?: string;
+};
+
+/** Without a principal it is the owner of this machine, who may see and end everything. */
+export type Principal = string | undefined;
+
+/** What doors do with tasks. Throws TroupeErrors: `unknownName` for an id that is none, or another principal's. */
+export type Tasks = {
+  /**
+   * Resolves when it is on the disk. `busy` beyond the principal's limit, `unavailable` where nothing can be recorded or its
+   * server takes no calls, `unknownServer`, and `invalid` for a key that was used for another call.
+   */
+  create(order: Order): Promise<TaskView>;
+  get(id: string, principal: Principal): TaskView;
+  /** Newest first. `invalid` for a cursor that is none. */
+  list(principal: Principal, cursor?: string): { readonly tasks: TaskView[]; readonly next?: string };
+  /** Resolves when it has ended, with exactly what the call came to; rejects with the signal's reason when it is aborted. */
+  outcome(id: string, principal: Principal, signal?: AbortSignal): Promise<Outcome>;
+  /** Resolves when it is cancelled on the disk; `ended` for one that had ended before. */
+  cancel(id: string, principal: Principal): Promise<TaskView>;
+  /** Removes those that ended so long ago, and says how many. */
+  prune(olderMs: number): Promise<number>;
+  /** Counts up with each change; whoever waits is woken. */
+  readonly version: number;
+  /** Resolves when the version is no longer that one, or after some seconds. */
+  changed(since: number): Promise<void>;
+};
+
+/** Where the id of a task stands in `_meta` of whatever belongs to it. */
+export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
+/** What the model is told at once, in `_meta` of a CreateTaskResult. */
+export const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response';
+/** How an MCP host gives an idempotency key, in `_meta` of its request. */
+export const IDEMPOTENCY_KEY = 'troupe/idempotency-key';
+
+/** What MCP knows of it. */
+export function taskOf(view: TaskView): Task {
+  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval } = view;
+  return {
+    ...{ taskId, status, ...(statusMessage !== undefined && { statusMessage }) },
+    ...{ createdAt, lastUpdatedAt, ttl, pollInterval },
+  };
+}
+
+export const isEnded = (status: TaskStatus): boolean => status !== 'working' && status !== 'input_required';
