@@ -154,15 +154,15 @@ export function createParts(options: PartsOptions) {
 
     async closeDoors(): Promise<void> {
       clearInterval(heart);
-      built.serving?.asking.close(); // or the doors would wait for calls that wait for people
       built.serving?.tasking.stopWaiting();
+      await built.serving?.tasking.leave(); // first, or a task that waits for an approval would not get it
+      built.serving?.asking.close(); // or the doors would wait for calls that wait for people
       await built.doors?.close();
     },
 
     async closeServers(): Promise<void> {
       await built.hosting?.close();
       built.serving?.close();
-      await built.serving?.tasking.leave();
       built.cast?.stop();
       while (built.cast && !built.cast.isStopped) await wait(20);
       await built.serving?.tasking.close();

@@ -38,7 +38,7 @@ export function createAttend(inbox: Inbox, onTrouble: (error: unknown) => void) 
           asking?.withdraw();
         }
       for (const view of open) if (!asked.has(view.id)) asked.set(view.id, ask(attendance, view, inbox.asked(view.id)));
-      await Promise.race([inbox.changed(version), aborted(signal)]);
+      await changedOr(signal, inbox.changed(version));
     }
   }
 
@@ -64,5 +64,12 @@ export function createAttend(inbox: Inbox, onTrouble: (error: unknown) => void) 
   }
 }
 
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+const changedOr = (signal: AbortSignal, changed: Promise<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    signal.addEventListener('abort', done, { once: true });
+    void changed.then(done);
+  });

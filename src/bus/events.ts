@@ -77,8 +77,19 @@ function newsOf({ id, kind, server, tool, openedAt, expiresAt }: AskNews) {
 
 /** Field by field here too: a task's call and its result are its principal's, and this is a table in clear. */
 function statusOf(view: TaskView) {
-  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval } = view;
-  const { server, tool, principal, phase, attempt, progress } = view;
-  const about = { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval };
-  return { ...about, server, tool, principal, phase, attempt, progress };
+  return {
+    taskId: view.taskId,
+    status: view.status,
+    statusMessage: view.statusMessage,
+    createdAt: view.createdAt,
+    lastUpdatedAt: view.lastUpdatedAt,
+    ttl: view.ttl,
+    pollInterval: view.pollInterval,
+    server: view.server,
+    tool: view.tool,
+    principal: view.principal,
+    phase: view.phase,
+    attempt: view.attempt,
+    progress: view.progress,
+  };
 }

@@ -2,6 +2,7 @@
 // In order and at least once; a stream that captures them drops the second copy by its `Nats-Msg-Id`.
 
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode, headers, type NatsConnection, NatsError } from 'nats';
 import type { OutboxRow, Store } from '../store/store.ts';
 
@@ -100,7 +101,8 @@ export function outbox(store: Pick<Store, 'commit' | 'write' | 'flush' | 'all' |
   function send(): void {
     if (!publisher || sending !== undefined) return;
     const mine = connection;
-    sending = sendAll()
+    sending = nextTurn() // whoever waits for an answer has it first, and what comes together goes together
+      .then(sendAll)
       .then(() => true)
       .catch(() => {
         fallBehind(); // the rows are still there, and go out with the next event or the next connection

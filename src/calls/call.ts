@@ -35,6 +35,12 @@ export type Answer = { readonly ok: true; readonly result: Buffer } | { readonly
 /** `nats` is one plain request; `rpc` a whole MCP session over NATS. */
 export type Door = 'nats' | 'control' | 'plugin' | 'troupe' | 'http' | 'sse' | 'websocket' | 'stdio' | 'rpc';
 
+/** Why a call is given up that somebody else goes on with: its server is not told to stop. */
+export const HANDED_OVER = 'another daemon goes on with it';
+
+/** The state in a failure of a call whose server no longer knows the task that it had made of it. */
+export const FORGOTTEN = 'forgotten';
+
 /** A task that a server runs, as it says itself. */
 export type UpstreamTask = {
   readonly taskId: string;

@@ -53,6 +53,13 @@ export function createEntrance({ say, maxQueued, hasRoom, drive, dispatch, finis
       if (gate.mode === 'hold') onWanted();
       return request.isSent || request.isQueued || request.isReserving ? request : undefined;
     },
+    /** One whose turn it was, and that was kept: it goes on now, or is the first to when that is possible. */
+    readmit(request: InFlight): void {
+      if (gate.mode === 'refuse') return finish(request, say.refusal(gate));
+      if (canSend() && (pauses === 0 || !canAsk(request.call))) return dispatch(request);
+      queue.unshift(request);
+      if (gate.mode === 'hold') onWanted();
+    },
     /** It ended while it waited. */
     forget: (request: InFlight): void => queue.forget(request),
     first: queue.first,

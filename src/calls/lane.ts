@@ -8,12 +8,12 @@ import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
 import { createEcho } from './echo.ts';
 import { createEntrance } from './entrance.ts';
+import { occupants } from './occupants.ts';
 import { endings, outcomes } from './outcomes.ts';
 import type { LaneOptions, LaneSettings, Peer } from './peer.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import {
   actorDriver,
-  canAsk,
   type Effects,
   hold,
   type InFlight,
@@ -31,8 +31,7 @@ export function createLane(options: LaneOptions) {
   let { settings } = options;
   const sent = new Map<string, InFlight>();
   let peer: Peer | undefined;
-  let sequence = 0;
-  let callers = 0;
+  let [sequence, callers] = [0, 0];
   let onIdle: (() => void) | undefined;
   let lastActiveAt = now();
   const say = outcomes(server);
@@ -62,9 +61,9 @@ export function createLane(options: LaneOptions) {
   const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
   const entrance = createEntrance({
     ...{ say, drive, dispatch, finish, onWanted, maxQueued: () => settings.maxQueued },
-    hasRoom: () => sent.size + reservations.size() < settings.maxInFlight && peer?.hasRoom() === true,
+    hasRoom: () => callers + reservations.size() < settings.maxInFlight && peer?.hasRoom() === true,
   });
-  const reservations = createReservations({ drive, enter: entrance.enter, onCrash });
+  const reservations = createReservations({ drive, readmit: entrance.readmit, onCrash });
 
   function begin(call: Call): InFlight {
     const request = newRequest(call, String(++sequence), settings);
@@ -170,17 +169,14 @@ export function createLane(options: LaneOptions) {
     whenEnded,
     whenIdle(listener: (() => void) | undefined): void {
       onIdle = listener;
-      if (listener && sent.size === 0) listener();
+      if (listener && sent.size + reservations.size() === 0) listener();
     },
     retune(next: LaneSettings): void {
       settings = next;
       entrance.pump();
     },
     sent: (id: string): InFlight | undefined => sent.get(id),
-    /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
-    inProgress: (): InFlight[] => [...sent.values()].filter(({ call }) => call.door !== 'troupe'),
-    /** Those of them on whose behalf it may ask. */
-    asking: (): InFlight[] => [...sent.values(), ...reservations.all()].filter(({ call }) => canAsk(call)),
+    ...occupants(sent, reservations.all),
     abandoned: abandoned.callers,
     recent: echo.recent,
     get idleMs() {
@@ -195,6 +191,10 @@ export function createLane(options: LaneOptions) {
     },
     get queued() {
       return entrance.length;
+    },
+    /** How many more calls it would take at once. */
+    get room() {
+      return entrance.canSend() ? settings.maxInFlight - callers - reservations.size() : 0;
     },
   };
 }

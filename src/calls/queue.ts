@@ -4,6 +4,8 @@
 export type Queued = { isQueued: boolean };
 export type Queue<T extends Queued> = {
   push(item: T): void;
+  /** It has been first before, and is again. */
+  unshift(item: T): void;
   /** Who is next; it stays where it is. */
   first(): T | undefined;
   shift(): T | undefined;
@@ -38,6 +40,12 @@ export function createQueue<T extends Queued>(): Queue<T> {
     push(item) {
       item.isQueued = true;
       items.push(item);
+      length++;
+    },
+    unshift(item) {
+      item.isQueued = true;
+      if (head > 0) items[--head] = item;
+      else items.unshift(item);
       length++;
     },
     shift() {

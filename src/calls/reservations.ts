@@ -5,12 +5,12 @@ import type { Driver, InFlight } from './request.ts';
 
 export type ReservationsOptions = {
   readonly drive: Driver;
-  /** Takes it to the server, or to the end of the queue when that has become busy. */
-  readonly enter: (request: InFlight) => unknown;
+  /** Takes it to the server, or lets it be the first that goes there. */
+  readonly readmit: (request: InFlight) => void;
   readonly onCrash: (error: unknown) => void;
 };
 
-export function createReservations({ drive, enter, onCrash }: ReservationsOptions) {
+export function createReservations({ drive, readmit, onCrash }: ReservationsOptions) {
   const pending = new Set<InFlight>();
   const granted = new WeakSet<InFlight>();
 
@@ -24,7 +24,7 @@ export function createReservations({ drive, enter, onCrash }: ReservationsOption
     forget(request);
     if (!isGranted) return drive(Object.assign(request, { why: 'somebody else has it' }), 'cancel');
     granted.add(request);
-    enter(request);
+    readmit(request);
   }
 
   return {

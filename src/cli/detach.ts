@@ -14,7 +14,7 @@ export type UpOptions = { readonly config?: string; readonly detach?: boolean; r
 // The first start may have to fetch a nats-server.
 const READY_MS = 180_000;
 const SETTLE_MS = 15_000;
-const REASON_LINES = 8;
+const REASON_LINES = 50;
 
 export async function detach(cli: Cli, options: UpOptions): Promise<number> {
   const { output, paths } = cli;

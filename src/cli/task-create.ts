@@ -1,6 +1,6 @@
 // `call --task`: makes a call that outlives this process. The id alone goes to stdout, so that a script can keep it.
 
-import type { TaskView } from '../tasks/task.ts';
+import { isEnded, type TaskView } from '../tasks/task.ts';
 import type { Control } from './control.ts';
 import { usage } from './output.ts';
 import { taskCommand } from './task-words.ts';
@@ -37,9 +37,14 @@ export async function createTask({ output, paths }: Cli, control: Control, order
     output.print(raw);
     return OK;
   }
-  const { taskId } = JSON.parse(raw.toString()) as TaskView;
+  const { taskId, status } = JSON.parse(raw.toString()) as TaskView;
   output.print(output.safe(taskId));
   const [get, result] = ['get', 'result'].map((verb) => taskCommand(verb, taskId, paths.instance));
-  output.say(`\`${get}\` shows it, \`${result}\` waits for it`);
+  const isKnown = key !== undefined && isEnded(status);
+  output.say(
+    isKnown
+      ? `this key has a task already, which is ${status}: \`${result}\` shows what it came to; another key makes another task`
+      : `\`${get}\` shows it, \`${result}\` waits for it`,
+  );
   return OK;
 }

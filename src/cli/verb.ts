@@ -18,6 +18,6 @@ export const INTERRUPTED = 130;
 /** `30s`, `500ms`, `2m`, `1h`; a bare number is seconds. */
 export function durationMs(text: string, option: string): number {
   const ms = durationOf(text, 's') ?? 0;
-  if (!(ms > 0)) throw usage(`${option} wants a time like 30s, 500ms or 2m, not '${text}'`);
+  if (!(ms > 0)) throw usage(`${option} wants a time like 500ms, 30s, 2m, 1h or 7d, not '${text}'`);
   return ms;
 }

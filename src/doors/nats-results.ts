@@ -44,7 +44,7 @@ export function taskResults({ nc, subjects, tasks, inbox, reply, onTrouble }: Ta
   async function answer(request: TaskRequest, msg: Msg): Promise<void> {
     const { id, caller } = request;
     const { isStream, timeoutMs } = wishesOf(msg);
-    const view = tasks.get(id, caller);
+    const view = isStream ? tasks.get(id, caller) : undefined;
     const giveBack = quota.take(caller);
     if (!giveBack)
       throw new TroupeError('busy', `${MAX_WAITING} results are waited for already; ask for fewer at once`);
@@ -56,8 +56,11 @@ export function taskResults({ nc, subjects, tasks, inbox, reply, onTrouble }: Ta
     const timer = setTimeout(() => leaving.abort(tooSlow(request, patienceMs)), patienceMs);
     try {
       const stream = isStream ? reply.stream(msg, () => leaving.abort(GONE)) : undefined;
-      const told = stream && tell(view, stream);
-      const outcome = await tasks.outcome(id, caller, leaving.signal).catch(asOutcome);
+      const told = stream && view && tell(view, stream);
+      const outcome = await tasks.outcome(id, caller, leaving.signal).catch((error: unknown) => {
+        if (!isStream && isNotHere(error)) throw error;
+        return asOutcome(error);
+      });
       await told?.end();
       await (stream ? stream.end(outcome) : reply.answer(msg, outcome));
     } finally {
@@ -132,6 +135,10 @@ export function taskResults({ nc, subjects, tasks, inbox, reply, onTrouble }: Ta
     },
   };
 }
+
+/** Nothing has been told to a plain request, so others may still know the task. */
+const isNotHere = (error: unknown): boolean =>
+  error instanceof TroupeError && (error.code === 'unknownName' || error.code === 'busy');
 
 const GONE = new TroupeError('cancelled', 'nobody reads the stream any more');
 

@@ -36,7 +36,7 @@ export function createPool(options: PoolOptions) {
 
   const processes = () => options.processes().filter((member) => !leaving.has(member));
   const others = () => processes().filter((member) => member !== first);
-  const free = () => processes().filter(({ lane }) => lane.canSend() && lane.asking().length === 0);
+  const free = () => processes().filter(({ lane }) => lane.canSend() && !lane.mayBeAsked());
 
   /** Whatever may have changed, all that follows from it: who waits is sent, refused, or gets one more process. */
   function pump(): void {

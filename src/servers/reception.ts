@@ -45,11 +45,11 @@ export function createReception(options: ReceptionOptions) {
       if (!waiting.mustWait(member, call)) dispatch(member, call);
       return true;
     },
-    /** Whether a call would reach its server at once, if it came now. */
-    isClear(call: Call): boolean {
+    /** Whether a call would reach its server at once, if it came now, behind so many others that are about to. */
+    isClear(call: Call, ahead: number): boolean {
       const member = options.memberFor(call);
       if (!member || member.pool || member.lane.queued > 0) return false;
-      return member.lane.canSend() && waiting.isClear(member, call);
+      return member.lane.room > ahead && waiting.isClear(member, call);
     },
     settled(member: Member, request: InFlight, outcome: Outcome): void {
       const { call } = request;

@@ -1,7 +1,7 @@
 // Follows one task of a server until it is known what became of the call: asks how it is at the pace the server wants, and
 // has one request for its result open, over which the server may ask. Whatever the server says, the call ends once.
 
-import type { Outcome } from '../calls/call.ts';
+import { FORGOTTEN, type Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
@@ -131,7 +131,7 @@ export function follow(world: FollowWorld, request: InFlight, known: Pick<Told, 
 
   function forgotten(): Failure {
     const message = `server ${server} no longer knows the task that it made of ${call.name}; the outcome is unknown`;
-    return { code: 'lost', delivery: 'outcome unknown', message, server };
+    return { code: 'lost', delivery: 'outcome unknown', message, server, state: FORGOTTEN };
   }
 
   hear(known);

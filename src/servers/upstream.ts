@@ -2,7 +2,7 @@
 // result is there. Which calls are sent as tasks, whose a task is, and what is cancelled how, is known here alone.
 
 import { randomUUID } from 'node:crypto';
-import type { Call, Outcome } from '../calls/call.ts';
+import { type Call, HANDED_OVER, type Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { supportIn } from '../catalog/task-support.ts';
@@ -140,7 +140,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     const timer = waiting.get(id);
     clearTimeout(timer);
     if (waiting.delete(id)) return; // the server has never heard of it
-    if (following) return cancelTask(id, following.taskId);
+    if (following) return why === HANDED_OVER ? undefined : cancelTask(id, following.taskId);
     if (!augmented.has(id) || !member.facts || !cancelsTasks(member.facts)) return abandon(id, why);
     orphans.set(id, setTimeout(abandon, ORPHAN_MS, id, why).unref());
   }

@@ -6,7 +6,7 @@ import type { View } from '../catalog/view.ts';
 import { errorObject, TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era } from '../protocol/eras.ts';
-import { member } from '../protocol/json.ts';
+import { progressTokenOf } from '../protocol/progress-token.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import { withoutTask } from './augmentation.ts';
@@ -29,8 +29,6 @@ export type CallsOptions = {
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-const META = Buffer.from('"_meta"');
-
 export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { tasks: hasTasks } = ERA_FACTS[era];
@@ -50,7 +48,7 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
       );
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const requestId = `${prefix}-${++sequence}`;
-    const token = progressToken(given);
+    const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
     const call: Call = {
       requestId,
@@ -129,11 +127,4 @@ export function progressParams(era: Era, signal: Signal, token: string): Buffer 
   const { progress, total, message } = signal;
   const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
   return Buffer.from(`{"progressToken":${token},${JSON.stringify(about).slice(1)}`);
-}
-
-/** As JSON text, so that it comes back as it was given. Most calls have none, and then nothing is looked for. */
-export function progressToken(params: Buffer): string | undefined {
-  const meta = params.includes(META) ? member(params, '_meta') : undefined;
-  const token = meta && member(meta, 'progressToken')?.toString();
-  return token && /^["\d-]/.test(token) ? token : undefined;
 }

@@ -10,7 +10,7 @@ import { withoutMember } from '../protocol/meta.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, type TaskNews, type TaskView, taskOf } from '../tasks/task.ts';
 import { isAugmented, lifeOf } from './augmentation.ts';
-import { type Beginning, type CallsOptions, progressParams, progressToken } from './calls.ts';
+import { type Beginning, type CallsOptions, progressParams } from './calls.ts';
 import type { Viewer } from './scopes.ts';
 import { targetOf } from './targets.ts';
 import { createWaiting, related } from './task-results.ts';
@@ -39,12 +39,11 @@ export function createTasks({ world, identity, view, questions, isLoud, viewer, 
         'unsupported',
         `the tool ${shown(name)} of ${server} cannot run as a task; call it without one`,
       );
-    const [key, token] = [keyOf(params), progressToken(params)];
+    const key = keyOf(params);
     const made = await tasks.create({
       ...{ principal, door, server, tool: name, params, session, canAnswer: questions.canAnswer },
       ...(ttlMs !== undefined && { ttlMs }),
       ...(key !== undefined && { key }),
-      ...(token !== undefined && { progressToken: token }),
     });
     return json({ task: taskOf(made), _meta: { [IMMEDIATE_RESPONSE]: meanwhile(made) } });
   }

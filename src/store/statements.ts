@@ -1,6 +1,8 @@
 // Every SQL statement of troupe, by name. Parameters are positional, in the order of the columns as written here.
 // Times named `at`, `*_at` are milliseconds since 1970; `duration_us` is microseconds.
 
+import { TASK_READS, TASK_WRITES } from './task-statements.ts';
+
 export const WRITES = {
   putProcess: `INSERT OR REPLACE INTO processes (kind, name, pid, start_time, boot_id, daemon, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -13,6 +15,7 @@ export const WRITES = {
   addOutbox: `INSERT INTO outbox (subject, message_id, payload, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (message_id) DO NOTHING`,
   deleteOutbox: 'DELETE FROM outbox WHERE id = ?',
+  forgetOutbox: 'DELETE FROM outbox WHERE message_id = ?',
 
   addAudit: `INSERT INTO audit (at, daemon, door, principal, request_id, server, method, name, outcome, code, error,
     duration_us, bytes_in, bytes_out) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -85,54 +88,13 @@ export const WRITES = {
   setSessionRoots: 'UPDATE sessions SET roots = ? WHERE id = ?',
   setInteractive: 'INSERT OR REPLACE INTO interactive (server, definition, at) VALUES (?, ?, ?)',
 
-  // A principal may have so many unfinished ones, and one for each key; who reads it back knows which of the two it was. Which
-  // index is meant is said: left alone, SQLite would count through all that have ended, too.
-  addTask: `INSERT INTO tasks (id, principal, server, tool, door, session, status, phase, attempt, owner, epoch, key,
-    fingerprint, ttl, created_at, updated_at, created_tick, expires_tick, call)
-    SELECT ?, ?, ?, ?, ?, ?, 'working', ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?
-    WHERE (SELECT count(*) FROM tasks INDEXED BY tasks_open WHERE principal = ? AND phase != 'ended') < ?
-    ON CONFLICT DO NOTHING`,
-  // Every word of its owner ends in (id, owner, epoch): who has lost it changes nothing.
-  dispatchTask: `UPDATE tasks SET phase = 'dispatching', attempt = attempt + 1
-    WHERE id = ? AND owner = ? AND epoch = ? AND phase = 'queued'`,
-  // (how many of its attempts did not count, …)
-  requeueTask: `UPDATE tasks SET phase = 'queued', status = 'working', upstream = NULL, attempt = attempt - ?, message = ?, updated_at = ?
-    WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  setTaskUpstream: `UPDATE tasks SET upstream = ? WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  setTaskStatus: `UPDATE tasks SET status = ?, message = ?, updated_at = ?
-    WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  setTaskProgress: `UPDATE tasks SET progress = ? WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  // The result and what it makes of the status are one step.
-  endTask: `UPDATE tasks SET phase = 'ended', status = ?, message = ?, outcome = ?, delivery = ?, result = ?, ttl = ?,
-    expires_tick = ?, updated_at = ?, call = NULL WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  // Whoever cancels, through whichever daemon: its owner has lost it with that.
-  cancelTask: `UPDATE tasks SET phase = 'ended', status = 'cancelled', message = ?, outcome = 'cancelled',
-    delivery = CASE phase WHEN 'queued' THEN 'not sent' ELSE 'outcome unknown' END,
-    result = ?, updated_at = ?, call = NULL, epoch = epoch + 1 WHERE id = ? AND phase != 'ended'`,
-  releaseTask: `UPDATE tasks SET owner = '', epoch = epoch + 1 WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
-  // (new owner, old owner, old owner, this boot, the oldest beat that still counts, the servers there are): what was sent and
-  // cannot be followed needs no server, for it is over.
-  adoptTasks: `UPDATE tasks SET owner = ?, epoch = epoch + 1 WHERE owner = ? AND phase != 'ended'
-    AND NOT EXISTS (SELECT 1 FROM lives WHERE id = ? AND boot = ? AND beat > ?)
-    AND (server IN (SELECT value FROM json_each(?)) OR (phase = 'dispatching' AND upstream IS NULL))`,
-  // In small batches: nobody waits long behind one.
-  pruneTasks: `DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE expires_tick <= ? ORDER BY expires_tick LIMIT 200)`,
-  deleteEndedTasks: `DELETE FROM tasks WHERE seq IN
-    (SELECT seq FROM tasks WHERE phase = 'ended' AND updated_at <= ? ORDER BY seq LIMIT 200)`,
-  beat: 'INSERT OR REPLACE INTO lives (id, daemon, boot, beat) VALUES (?, ?, ?, ?)',
-  // That daemon's earlier lives: whoever holds its lock knows that they are over.
-  forgetLives: 'DELETE FROM lives WHERE daemon = ? AND id != ?',
-  forgetLife: 'DELETE FROM lives WHERE id = ?',
+  ...TASK_WRITES,
   // Compare and set: two daemons may want to set it at once.
   setClock: `INSERT INTO meta (key, value) VALUES ('clock', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
     WHERE meta.value = ?`,
 
   setMeta: 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)',
 } as const satisfies Record<string, string>;
-
-/** All but what may be large. */
-const TASK_COLUMNS = `seq, id, principal, server, tool, door, session, status, message, phase, attempt, upstream, owner, epoch,
-  key, fingerprint, progress, ttl, created_at, updated_at, created_tick, expires_tick, outcome, delivery`;
 
 export const READS = {
   processes: 'SELECT * FROM processes ORDER BY at, kind, name, pid',
@@ -172,19 +134,7 @@ export const READS = {
   sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL AND used_at > ?
     ORDER BY created_at, id`,
   interactive: 'SELECT definition FROM interactive WHERE server = ?',
-  task: `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?`,
-  taskByKey: `SELECT ${TASK_COLUMNS} FROM tasks WHERE principal = ? AND key = ?`,
-  taskResult: 'SELECT outcome, delivery, message, result FROM tasks WHERE id = ?',
-  taskCall: 'SELECT call FROM tasks WHERE id = ?',
-  // Newest first: what comes meanwhile does not move the pages.
-  tasksOf: `SELECT ${TASK_COLUMNS} FROM tasks WHERE principal = ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
-  allTasks: `SELECT ${TASK_COLUMNS} FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
-  ownedTasks: `SELECT ${TASK_COLUMNS} FROM tasks WHERE owner = ? AND phase != 'ended' ORDER BY seq`,
-  taskOwners: `SELECT DISTINCT owner FROM tasks WHERE phase != 'ended'`,
-  openTasks: `SELECT count(*) AS count FROM tasks INDEXED BY tasks_open WHERE principal = ? AND phase != 'ended'`,
-  unfinishedTasks: `SELECT count(*) AS count FROM tasks WHERE phase != 'ended'`,
-  endedTasks: `SELECT count(*) AS count FROM tasks WHERE phase = 'ended' AND updated_at <= ?`,
-  lives: 'SELECT * FROM lives',
+  ...TASK_READS,
   getMeta: 'SELECT value FROM meta WHERE key = ?',
 } as const satisfies Record<string, string>;
 

@@ -14,6 +14,8 @@ export type AdoptionOptions = {
   readonly lives: Lives;
   /** Whether it is run, or about to be run, here. */
   readonly isKnown: (id: string) => boolean;
+  /** How many those are. */
+  readonly known: () => number;
   readonly begin: (row: TaskRow, params: Buffer) => Live;
   readonly reruns: Reruns;
   readonly onAdopted: (row: TaskRow) => void;
@@ -37,9 +39,18 @@ export function startAdoption(options: AdoptionOptions) {
   }
 
   async function adopt(): Promise<void> {
-    if (!(await lives.adopt(options.reruns.servers()))) return;
-    failpoint('task.adopted');
-    for (const row of rows.own()) if (!isKnown(row.id)) resume(row);
+    if (await lives.adopt(options.reruns.servers())) failpoint('task.adopted');
+    else if (rows.countOwn() <= options.known()) return; // else one of ours is run by nobody
+    for (const row of rows.own()) if (!isKnown(row.id)) attempt(row);
+  }
+
+  /** What goes wrong with one is not the others' business. */
+  function attempt(row: TaskRow): void {
+    try {
+      resume(row);
+    } catch (error) {
+      onTrouble(error);
+    }
   }
 
   function resume(row: TaskRow): void {

@@ -1,6 +1,6 @@
 // What becomes of a task when its call has ended: how that is called, what is said of it, and what is not kept.
 
-import type { Outcome } from '../calls/call.ts';
+import type { Outcome, Signal } from '../calls/call.ts';
 import type { Failure } from '../failures.ts';
 import { elements, member } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
@@ -38,6 +38,13 @@ export function ofAll(outcome: Outcome, { attempt, phase }: Pick<TaskRow, 'attem
   return { ok: false, failure: { ...outcome.failure, delivery: 'outcome unknown' } };
 }
 
+/** Its server went away because we did. */
+export function stopped(outcome: Outcome, { server, tool }: Pick<TaskRow, 'server' | 'tool'>): Outcome {
+  if (outcome.ok || outcome.failure.code !== 'lost') return outcome;
+  const message = `interrupted, outcome unknown: troupe was stopped while ${tool} of ${server} ran`;
+  return { ok: false, failure: { ...outcome.failure, message } };
+}
+
 /** Its server takes no calls at this moment; a task has time. */
 export function isPassing({ code, state }: Failure): boolean {
   return code === 'busy' || (code === 'unavailable' && PASSING.has(state ?? ''));
@@ -53,6 +60,11 @@ function saidBy(result: Buffer): string {
     if (text) return text;
   }
   return 'the tool reported an error';
+}
+
+/** Of what a server says of its progress, as much as a row should hold. */
+export function keptOf({ progress, total, message }: Extract<Signal, { type: 'progress' }>): string {
+  return JSON.stringify({ progress, total, message: message?.slice(0, MESSAGE_CHARACTERS) });
 }
 
 const shortened = (text: string): string => withoutControls(text).slice(0, MESSAGE_CHARACTERS);

@@ -17,6 +17,8 @@ export type LiveWorld = {
   readonly cancel: (principal: string, requestId: string, why: string) => boolean;
   /** Whether a call that was lost may be made again. */
   readonly mayRerun: (row: TaskRow) => boolean;
+  /** Whether what that server runs outlives its connection. */
+  readonly isRemote: (server: string) => boolean;
   /** Its outcome, and the event that tells of it, are one step; false when it is somebody else's. */
   readonly end: (ended: TaskRow, outcome: Outcome) => Promise<boolean>;
   /** Its server takes no calls now, but will: `run` again then. */

@@ -5,6 +5,9 @@ import { TroupeError } from '../failures.ts';
 
 const RETRY_MS = 1_000;
 
+/** The disk does not take it now, and did not. */
+export const isOutage = (error: unknown): boolean => error instanceof TroupeError && error.code === 'unavailable';
+
 /** Any other error is a bug of ours, and thrown. */
 export async function patiently<Value>(
   write: () => Promise<Value>,
@@ -15,7 +18,7 @@ export async function patiently<Value>(
     try {
       return await write();
     } catch (error) {
-      if (isOver() || !(error instanceof TroupeError) || error.code !== 'unavailable') throw error;
+      if (isOver() || !isOutage(error)) throw error;
       onTrouble(error);
       await wait(RETRY_MS, undefined, { ref: false });
     }

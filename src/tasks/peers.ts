@@ -18,6 +18,7 @@ const MAX_BYTES = 16_384;
 export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) {
   let connection: NatsConnection | undefined;
   let subscription: Subscription | undefined;
+  let news: string[] = [];
 
   /** Our own words come back to us; most are known by how they begin. */
   const ours = Buffer.from(`{"from":"${life}"`);
@@ -26,6 +27,17 @@ export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) 
     if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
     const { from, id, progress } = JSON.parse(Buffer.from(data).toString());
     if (from !== life && typeof id === 'string') onTold(id, progress);
+  }
+
+  function publish(): void {
+    const messages = news;
+    news = [];
+    try {
+      if (!connection || connection.isClosed() || connection.isDraining()) return;
+      for (const message of messages) connection.publish(subject, message);
+    } catch (error) {
+      onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
+    }
   }
 
   return {
@@ -43,15 +55,13 @@ export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) 
         },
       });
     },
-    /** That task's row is another, or its call goes on. */
+    /** That task's row is another, or its call goes on. Who waits here is answered first; then all others in one go. */
     tell(id: string, progress?: Progress): void {
-      try {
-        if (connection && !connection.isClosed() && !connection.isDraining())
-          connection.publish(subject, JSON.stringify({ from: life, id, progress }));
-      } catch (error) {
-        onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
-      }
+      if (news.push(JSON.stringify({ from: life, id, progress })) === 1) setImmediate(publish);
     },
-    close: () => subscription?.unsubscribe(),
+    close(): void {
+      publish();
+      subscription?.unsubscribe();
+    },
   };
 }

@@ -2,6 +2,7 @@
 // again.
 
 import type { Call } from '../calls/call.ts';
+import { type Gate, outcomes } from '../calls/outcomes.ts';
 import { glob } from '../catalog/naming.ts';
 import { TroupeError } from '../failures.ts';
 import type { TaskRow } from '../store/rows.ts';
@@ -13,30 +14,28 @@ export type Reruns = ReturnType<typeof createReruns>;
 
 export function createReruns(cast: TasksOptions['cast']) {
   return {
-    servers: (): string[] => cast.members().map(({ server }) => server),
+    /** Those that take calls, or will by themselves. */
+    servers: (): string[] => cast.members().flatMap(({ server, lane }) => (isHopeless(lane.gate) ? [] : [server])),
     isRemote: (server: string): boolean => cast.member(server)?.config.transport !== 'stdio',
     /** Whether a call that was sent, and of which nobody knows what became, may be made once more. */
     mayRerun({ server, tool, key }: TaskRow): boolean {
       const rule = cast.member(server)?.config.settings.rerun.find(({ tools }) => glob(tools)(tool));
       return rule?.when === 'always' || (rule?.when === 'keyed' && key !== null);
     },
-    /** Throws what the caller of a plain call would be told at once; else whether it would be sent at once. */
-    mustTake({ server, tool, principal, door, session, params }: Order): boolean {
-      const call: Call = {
-        ...{ requestId: '', server, method: 'tools/call', name: tool, params, principal, door },
-        ...{ settle: () => {}, ...(session !== undefined && { holder: session }) },
-      };
+    /** Throws what a plain caller would be told at once; else whether it would be sent at once, behind those ahead of it. */
+    mustTake({ server, tool, principal, door, session, params }: Order, ahead: number): boolean {
+      const about = { requestId: '', server, method: 'tools/call', name: tool, params, principal, door };
+      const call: Call = Object.assign(about, { settle: () => {}, ...(session !== undefined && { holder: session }) });
       const member = cast.memberFor(server, principal, session);
       if (!member) throw new TroupeError('unknownServer', `there is no server ${server}; troupe ps lists them`);
-      const { mode, state, why } = member.lane.gate;
-      if (mode === 'refuse' && !PASSING.has(state))
-        throw new TroupeError(
-          'unavailable',
-          `server ${server} is ${state}${why && `: ${why}`}; troupe start ${server}`,
-        );
+      const { gate } = member.lane;
+      const refused = isHopeless(gate) ? outcomes(server).refusal(gate) : undefined;
+      if (refused && !refused.ok) throw new TroupeError(refused.failure.code, refused.failure.message);
       const refusal = cast.refusalOf(call, member);
       if (refusal) throw new TroupeError(refusal.code, refusal.message);
-      return cast.isClear(call);
+      return cast.isClear(call, ahead);
     },
   };
 }
+
+const isHopeless = ({ mode, state }: Gate): boolean => mode === 'refuse' && !PASSING.has(state);

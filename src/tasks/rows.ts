@@ -27,9 +27,8 @@ export type Held = Pick<TaskRow, 'id' | 'epoch'>;
 type Ended = TaskRow & { readonly result: Buffer | null };
 
 const NOTHING = Buffer.from('{}');
-/** What every row begins with; its place among the others is for the disk to say. */
-const NEW_ROW = { seq: 0, status: 'working', message: null, upstream: null, epoch: 1, progress: null } as const;
-const NOT_ENDED = { outcome: null, delivery: null } as const;
+/** Shorter, and a task would be over before anybody could ask for it. */
+const LEAST_TTL_MS = 1_000;
 
 export function createRows({ store, seal, clock, life, settings }: RowsOptions) {
   const callOf = (id: string): string => `task ${id} call`;
@@ -43,20 +42,41 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
     async add(id: string, order: Order, phase: 'queued' | 'dispatching'): Promise<TaskRow | undefined> {
       const { ttlMs, maxTtlMs, maxOpen } = settings();
       const { principal, server, tool, door, session = null, params } = order;
-      const ttl = Math.max(1, Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs));
+      const ttl = Math.max(LEAST_TTL_MS, Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs));
       const [at, tick, attempt] = [Date.now(), clock.now(), phase === 'queued' ? 0 : 1];
       const [key, fingerprint, expires] = [keyOf(order), fingerprintOf(order), tick + ttl];
       const isAdded = await store.commit('addTask', [
         ...[id, principal, server, tool, door, session, phase, attempt, life, key, fingerprint],
         ...[ttl, at, at, tick, expires, seal.seal(params, callOf(id)), principal, maxOpen],
       ]);
-      if (!isAdded) return undefined;
-      return {
-        ...NEW_ROW,
-        ...NOT_ENDED,
-        ...{ id, principal, server, tool, door, session, phase, attempt, owner: life, key, fingerprint, ttl },
-        ...{ created_at: at, updated_at: at, created_tick: tick, expires_tick: expires },
+      // One plain literal: V8 takes 40 µs for as many properties when they are spread together.
+      const row: TaskRow = {
+        seq: 0, // its place among the others is for the disk to say
+        id,
+        principal,
+        server,
+        tool,
+        door,
+        session,
+        status: 'working',
+        message: null,
+        phase,
+        attempt,
+        upstream: null,
+        owner: life,
+        epoch: 1,
+        key,
+        fingerprint,
+        progress: null,
+        ttl,
+        created_at: at,
+        updated_at: at,
+        created_tick: tick,
+        expires_tick: expires,
+        outcome: null,
+        delivery: null,
       };
+      return isAdded ? row : undefined;
     },
     byKey: (order: Order): TaskRow | undefined => store.get('taskByKey', [order.principal, keyOf(order)]),
     paramsOf(id: string): Buffer | undefined {
@@ -73,12 +93,12 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
     setStatus: ({ id, epoch, status, message, updated_at }: TaskRow) =>
       store.commit('setTaskStatus', [status, message, updated_at, id, life, epoch]),
     /** May be lost: the next one says more. */
-    setProgress: ({ id, epoch }: Held, progress: object): void =>
-      store.write('setTaskProgress', [JSON.stringify(progress), id, life, epoch]),
+    setProgress: ({ id, epoch, progress }: TaskRow): void =>
+      store.write('setTaskProgress', [progress, id, life, epoch]),
     /** False when it was cancelled, adopted or deleted before: then this outcome is nobody's. */
-    end({ id, epoch, status, message, ttl, ...row }: TaskRow, outcome: Outcome): Promise<boolean> {
+    end(row: TaskRow, outcome: Outcome): Promise<boolean> {
       const { keepMs } = settings();
-      const { created_tick, expires_tick, updated_at } = row;
+      const { id, epoch, status, message, ttl, created_tick, expires_tick, updated_at, progress } = row;
       const expires = keepMs > 0 ? Math.min(expires_tick, clock.now() + keepMs) : expires_tick;
       const [kept, delivery] = outcome.ok
         ? [outcome.result, null]
@@ -86,13 +106,15 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
       const code = outcome.ok ? (outcome.isError ? 'toolError' : 'result') : outcome.failure.code;
       return store.commit('endTask', [
         ...[status, message, code, delivery, seal.seal(kept, resultOf(id))],
-        ...[Math.min(ttl, expires - created_tick), expires, updated_at, id, life, epoch],
+        ...[Math.min(ttl, expires - created_tick), expires, updated_at, progress, id, life, epoch],
       ]);
     },
     /** Whether it had been sent is for the row to say. */
     cancel(id: string, failure: Failure): Promise<boolean> {
+      const { keepMs } = settings();
       const result = seal.seal(errorObject(failure), resultOf(id));
-      return store.commit('cancelTask', [failure.message, result, Date.now(), id]);
+      const until = keepMs > 0 ? clock.now() + keepMs : Number.MAX_SAFE_INTEGER;
+      return store.commit('cancelTask', [failure.message, result, Date.now(), until, until, id]);
     },
     findWhole: (id: string): Ended | undefined => store.get<Ended>('taskResult', [id]),
     /** What a task that has ended came to; nothing for one that has not. */
@@ -104,13 +126,14 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
         return { ok: true, result, isError: row.outcome === 'toolError' };
       return { ok: false, failure: failureOf(row, result) };
     },
-    release: ({ id, epoch }: Held) => store.commit('releaseTask', [id, life, epoch]),
+    /** As far as it has come: what was about to be dispatched has not been. */
+    release: ({ id, epoch, phase, attempt }: TaskRow) => store.commit('releaseTask', [phase, attempt, id, life, epoch]),
+    countOwn: (): number => store.get<{ count: number }>('countOwned', [life])?.count ?? 0,
     own: (): TaskRow[] => store.all<TaskRow>('ownedTasks', [life]),
     page: (principal: string | undefined, before: number, limit: number): TaskRow[] =>
       principal === undefined
         ? store.all<TaskRow>('allTasks', [before, limit])
         : store.all<TaskRow>('tasksOf', [principal, before, limit]),
-    countOpen: (principal: string): number => store.get<{ count: number }>('openTasks', [principal])?.count ?? 0,
     unfinished: (): number => store.get<{ count: number }>('unfinishedTasks')?.count ?? 0,
     /** Those that ended so long ago, by the wall clock, as people mean it. */
     async deleteEnded(olderMs: number): Promise<number> {

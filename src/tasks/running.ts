@@ -46,7 +46,8 @@ export function createRunning(options: RunningOptions) {
   const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
   const timer = setInterval(retry, HELD_MS).unref();
   const world = {
-    ...{ rows, settings, submit: cast.submit, cancel: cast.cancel, mayRerun: reruns.mayRerun, end, onSignal },
+    ...{ rows, settings, submit: cast.submit, cancel: cast.cancel, end, onSignal },
+    ...{ mayRerun: reruns.mayRerun, isRemote: reruns.isRemote },
     onHeld: (live: Live) => void held.add(live),
     onStatus({ row }: Live) {
       announce(row);
@@ -131,13 +132,10 @@ export function createRunning(options: RunningOptions) {
       clearInterval(timer);
       const goesOn = ({ row }: Live) =>
         row.phase === 'queued' || (row.upstream !== null && reruns.isRemote(row.server));
+      for (const live of running.values()) live.leave();
       const free = [...running.values()].filter(goesOn);
       await Promise.all(free.map((live) => live.release()));
-      for (const { row } of free) {
-        running.delete(row.id);
-        peers.tell(row.id);
-        if (row.phase === 'queued') cast.cancel(row.principal, row.id, 'troupe stops');
-      }
+      for (const { row } of free) peers.tell(row.id);
     },
     /** Resolves when all have come to their end; a disk that refuses the last word is not waited for long. */
     async ended(): Promise<void> {

@@ -44,8 +44,6 @@ export type Order = {
   readonly ttlMs?: number;
   /** The same key of the same principal is the same task. */
   readonly key?: string;
-  /** The progress token of the request, as JSON text, under which its progress is told. */
-  readonly progressToken?: string;
   /** Whether the host that made it could answer such a question, if it came to fetch the result. */
   readonly canAnswer?: (method: string, params: Buffer) => boolean;
 };

@@ -28,7 +28,9 @@ export function createTasks(options: TasksOptions) {
   const { rows, lives, waiters, cast, settings, audit, logger } = options;
   const reruns = createReruns(cast);
   const running = createRunning({ ...options, reruns });
+  /** Those that are being added, and how many to each server. */
   const coming = new Set<string>();
+  const arriving = new Map<string, number>();
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const guesses = createGuesses((principal, isRefused) => {
     const outcome = isRefused ? 'busy' : 'unknown';
@@ -41,22 +43,35 @@ export function createTasks(options: TasksOptions) {
 
   async function create(order: Order): Promise<TaskView> {
     if (isClosing) throw new TroupeError('unavailable', 'troupe stops; try again when it is back');
-    const isClear = reruns.mustTake(order);
+    const ahead = arriving.get(order.server) ?? 0;
+    const phase = reruns.mustTake(order, ahead) ? 'dispatching' : 'queued';
     const id = rows.newId();
     coming.add(id);
+    arriving.set(order.server, ahead + 1);
     try {
       lives.beat();
-      const row = await rows.add(id, order, isClear ? 'dispatching' : 'queued');
+      const row = (await rows.add(id, order, phase)) ?? (await addedAnew(id, order, phase));
       if (!row) return earlier(order);
       failpoint('task.created');
       audit(row, 'tasks/create', 'ok');
-      running.begin(row, order.params, order.canAnswer).run();
+      const live = running.begin(row, order.params, order.canAnswer);
+      if (rows.find(id)?.epoch === row.epoch) live.run();
+      else live.lost(); // somebody has cancelled it, or taken us for dead
       waiters.touch();
       setImmediate(failpoint, 'task.acknowledged');
       return running.shown(row);
     } finally {
       coming.delete(id);
+      arriving.set(order.server, (arriving.get(order.server) ?? 1) - 1);
     }
+  }
+
+  /** The key may be that of a task whose time is over, and that is still there. */
+  async function addedAnew(id: string, order: Order, phase: 'queued' | 'dispatching'): Promise<TaskRow | undefined> {
+    const known = order.key === undefined ? undefined : rows.byKey(order);
+    if (!known || !rows.isOver(known)) return undefined;
+    await rows.expire();
+    return rows.add(id, order, phase);
   }
 
   /** It was not added: the key is known, or there are too many. */
@@ -72,28 +87,37 @@ export function createTasks(options: TasksOptions) {
     );
   }
 
-  function found<Row extends TaskRow>(id: string, principal: Principal, find: (id: string) => Row | undefined): Row {
+  /** Who has waited for it is told how it ended, also when that was by the end of its time. */
+  function found<Row extends TaskRow>(
+    id: string,
+    principal: Principal,
+    find: (id: string) => Row | undefined,
+    hasWaited = false,
+  ): Row {
     const row = find(id);
     const isTheirs = row && (principal === undefined || row.principal === principal);
-    if (!isTheirs || rows.isOver(row)) return guesses.refuse(principal, id);
+    if (!isTheirs || (rows.isOver(row) && !hasWaited)) return guesses.refuse(principal, id);
     return row;
   }
 
   async function outcome(id: string, principal: Principal, signal?: AbortSignal): Promise<Outcome> {
     const live = running.get(id);
+    let hasWaited = false;
     if (live && !isClosing) {
       // What runs here need not be read: its end is known here first, and whoever takes it away wakes us.
       found(id, principal, () => live.row);
       await waiters.next(id, signal);
+      hasWaited = true;
       const known = running.outcomeOf(live);
       if (known) return fetched(live.row, known);
     }
     for (;;) {
-      const row = found(id, principal, rows.findWhole);
+      const row = found(id, principal, rows.findWhole, hasWaited);
       const ended = rows.outcomeOf(row);
       if (ended) return fetched(row, ended);
       if (isClosing) throw new TroupeError('unavailable', 'troupe stops; the task goes on, ask again when it is back');
       await waiters.next(id, signal);
+      hasWaited = true;
     }
   }
 
@@ -149,6 +173,7 @@ export function createTasks(options: TasksOptions) {
       adoption = startAdoption({
         ...{ rows, lives, reruns, begin: running.begin, onTrouble },
         isKnown: (id) => running.get(id) !== undefined || coming.has(id),
+        known: () => running.size + coming.size,
         onAdopted: ({ id, server, tool, phase }) =>
           logger.warn({ server, task: id.slice(0, 8), tool, phase }, 'task adopted'),
       });

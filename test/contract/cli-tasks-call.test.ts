@@ -65,8 +65,8 @@ test.each([
 test.each([
   [['--ttl', '1h'], '--ttl goes with --task'],
   [['--key', 'k'], '--key goes with --task'],
-  [['--task', '--ttl', 'soon'], "--ttl wants a time like 30s, 500ms or 2m, not 'soon'"],
-  [['--task', '--ttl', '0'], "--ttl wants a time like 30s, 500ms or 2m, not '0'"],
+  [['--task', '--ttl', 'soon'], "--ttl wants a time like 500ms, 30s, 2m, 1h or 7d, not 'soon'"],
+  [['--task', '--ttl', '0'], "--ttl wants a time like 500ms, 30s, 2m, 1h or 7d, not '0'"],
   [['--task', '--key', ''], '--key wants a word that only this call has'],
   [['--task', '--timeout', '3s'], '--timeout does not go with --task; --ttl says how long it may live'],
 ])('call %j is a usage error, and nothing is asked', async (flags, sentence) => {

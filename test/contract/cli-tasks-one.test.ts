@@ -172,7 +172,7 @@ test.each([
   [['cancel', idOf('cd')], 1, `there is no task ${idOf('cd')}`],
   [['list', 'ab12'], 2, "task knows get, result, wait, cancel, not 'list'"],
   [['get', 'ab12', '--timeout', '1s'], 2, '--timeout goes with task wait and result'],
-  [['wait', 'ab12', '--timeout', 'x'], 2, "--timeout wants a time like 30s, 500ms or 2m, not 'x'"],
+  [['wait', 'ab12', '--timeout', 'x'], 2, "--timeout wants a time like 500ms, 30s, 2m, 1h or 7d, not 'x'"],
 ])('task %j ends with %d and one sentence', async (words, code, sentence) => {
   await using daemon = await taskDaemon([taskOf('ab1299'), taskOf('ff'), TASK], {}, 1);
   expect(await daemon.run('task', ...words)).toEqual({ code, stdout: '', stderr: `troupe: ${sentence}\n` });

@@ -152,7 +152,7 @@ test.each([
   [['--older', '1d'], '--older goes with tasks prune'],
   [['prune', '-f'], '-f does not go with tasks prune'],
   [['prune', '--all'], '--all does not go with tasks prune'],
-  [['prune', '--older', 'soon'], "--older wants a time like 30s, 500ms or 2m, not 'soon'"],
+  [['prune', '--older', 'soon'], "--older wants a time like 500ms, 30s, 2m, 1h or 7d, not 'soon'"],
 ])('tasks %j is a usage error, and nothing is asked', async (words, sentence) => {
   await using daemon = await taskDaemon([]);
   expect(await daemon.run('tasks', ...words)).toEqual({ code: 2, stdout: '', stderr: `troupe: ${sentence}\n` });

@@ -95,7 +95,7 @@ it('takes a place at the server while it is asked for', () => {
   const s = stage();
   const [a, b, c] = [s.submit('a'), s.submit('b'), s.submit('c')];
   expect([a.asked(), b.asked(), c.asked()]).toEqual([1, 1, 0]);
-  expect(s.lane.asking().map(({ call }) => call.name)).toEqual(['a', 'b']);
+  expect([s.lane.room, s.lane.mayBeAsked(), s.lane.asking()]).toEqual([0, true, []]);
 });
 
 it('whose server goes away meanwhile waits for it, and is not asked for again', async () => {
@@ -115,6 +115,32 @@ it('whose server takes no calls any more is told so, as one that was not sent', 
   s.lane.setGate(WAITING);
   await a.decide(true);
   expect([s.written, s.fate('a')]).toEqual([[], ['unavailable, not sent']]);
+});
+
+it('goes to the server before those that came after it, and they follow', async () => {
+  const s = stage();
+  const all = ['a', 'b', 'c', 'd', 'e'].map((name) => s.submit(name));
+  await all[1]?.decide(true);
+  await all[0]?.decide(true);
+  expect([s.written, all.map((each) => each.asked())]).toEqual([
+    ['b', 'a'],
+    [1, 1, 0, 0, 0],
+  ]);
+  s.lane.answer('2', 'result', Buffer.from('{}'));
+  await all[2]?.decide(true);
+  expect(s.written).toEqual(['b', 'a', 'c']);
+});
+
+it('that somebody is asked about keeps its turn, and is no candidate before it is sent', async () => {
+  const s = stage();
+  const a = s.submit('a');
+  const goOn = s.lane.pause();
+  const b = s.submit('b');
+  await a.decide(true);
+  expect([s.written, s.lane.asking()]).toEqual([[], []]);
+  goOn();
+  await b.decide(true);
+  expect(s.written).toEqual(['a', 'b']);
 });
 
 it('does not hold up a plain call', () => {

@@ -134,7 +134,7 @@ const OWNS = `
   const words = [
     ['dispatchTask', []], ['requeueTask', [0, 'again', 2]], ['setTaskUpstream', ['up']],
     ['setTaskStatus', ['working', null, 2]], ['setTaskProgress', ['{}']],
-    ['endTask', ['completed', null, 'result', null, call, 1, 1e15, 2]], ['releaseTask', []],
+    ['endTask', ['completed', null, 'result', null, call, 1, 1e15, 2, null]], ['releaseTask', ['queued', 0]],
   ];
   for await (const _ of createInterface({ input: process.stdin })) {
     for (const [word, values] of words) console.log('changed', await store.commit(word, [...values, ...mine]));

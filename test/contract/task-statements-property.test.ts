@@ -57,7 +57,7 @@ function after(task: Model, word: Word): Model | undefined {
     case 'endTask':
       return { ...task, phase: 'ended', status: 'completed' };
     case 'releaseTask':
-      return { ...task, owner: '', epoch: task.epoch + 1 };
+      return { ...task, owner: '', epoch: task.epoch + 1, phase: 'queued', attempt: 0 };
   }
 }
 

@@ -18,12 +18,12 @@ it('is followed again after kill -9 where its server is still there, and is unkn
   const far = { type: 'http', url: `http://127.0.0.1:${Number(output)}/mcp`, 'x-troupe': TRUSTED };
   await using d = await daemon({ servers: { far, piped: fixture('tasks-stdio', TRUSTED) } });
   try {
-    const begin = async (server: string) => {
-      const { stdout } = await d.cli('call', server, 'work', 'tag=survivor', 'ms=8000', '--task', '--json');
+    const begin = async (server: string, how: string) => {
+      const { stdout } = await d.cli('call', server, 'work', 'tag=survivor', how, '--task', '--json');
       return JSON.parse(stdout).taskId as string;
     };
-    const ids = [await begin('far'), await begin('piped')];
-    using db = open(join(d.state, 'troupe.db'));
+    const ids = [await begin('far', 'ms=8000'), await begin('piped', 'hangs=true')];
+    using db = open(join(d.state, 'database/troupe.db'));
     await eventually(() => {
       const rows = ids.map((id) => db.prepare('SELECT upstream FROM tasks WHERE id = ?').get(id));
       expect(rows).toEqual(ids.map(() => ({ upstream: expect.any(String) })));

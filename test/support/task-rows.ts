@@ -41,8 +41,8 @@ export const WORDS = {
   setTaskUpstream: () => ['up-1'],
   setTaskStatus: () => ['input_required', 'asks', 2],
   setTaskProgress: () => ['{"progress":1}'],
-  endTask: () => ['completed', null, 'result', null, Buffer.from('{"content":[]}'), 60_000, 60_001, 2],
-  releaseTask: () => [],
+  endTask: () => ['completed', null, 'result', null, Buffer.from('{"content":[]}'), 60_000, 60_001, 2, null],
+  releaseTask: () => ['queued', 0],
 } as const;
 export type Word = keyof typeof WORDS;
 
@@ -50,4 +50,4 @@ export const say = (store: Store, word: Word, { id, owner, epoch }: Owned): Prom
   store.commit(word, [...WORDS[word](), id, owner, epoch]);
 
 export const cancel = (store: Store, id: string): Promise<boolean> =>
-  store.commit('cancelTask', ['cancelled', null, 3, id]);
+  store.commit('cancelTask', ['cancelled', null, 3, 1e15, 1e15, id]);

@@ -48,9 +48,12 @@ export function createWaiting(options: WaitingOptions) {
   const retried = new WeakSet<Call>();
   const onces = new Set<Once>();
 
+  /** What was approved and sent in an earlier life is followed, and not sent again. */
+  const needOf = (member: Member, call: Call) => (call.upstream === undefined ? approvals.needed(member, call) : 'no');
+
   /** False when the call may be sent at once. */
   function mustWait(member: Member, call: Call): boolean {
-    const need = approvals.needed(member, call);
+    const need = needOf(member, call);
     if (need === 'no') return false;
     const { settings } = member.config;
     const request = newRequest(call, UNSENT, settings);
@@ -177,7 +180,7 @@ export function createWaiting(options: WaitingOptions) {
   }
 
   /** Whether it would be sent without a word of anybody. */
-  const isClear = (member: Member, call: Call): boolean => approvals.needed(member, call) === 'no';
+  const isClear = (member: Member, call: Call): boolean => needOf(member, call) === 'no';
 
   return { mustWait, isClear, isHeldBack, sendAway: parked.sendAway };
 }
