@@ -3,7 +3,7 @@
 
 import type { NatsConnection } from 'nats';
 import type { TaskView } from '../tasks/task.ts';
-import { type Ending, natsPublisher, type Outbox } from './outbox.ts';
+import { natsPublisher, type Outbox, type Standing } from './outbox.ts';
 import type { ListKind, Subjects } from './subjects.ts';
 
 export type Events = ReturnType<typeof createEvents>;
@@ -30,8 +30,8 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       onTrouble(error);
     }
   };
-  const must = (subject: string, value: object, ending?: Ending): void => {
-    outbox.add(subject, Buffer.from(JSON.stringify(value)), undefined, ending).catch(onTrouble);
+  const must = (subject: string, value: object, standing?: Standing): void => {
+    outbox.add(subject, Buffer.from(JSON.stringify(value)), undefined, standing).catch(onTrouble);
   };
 
   return {
@@ -52,9 +52,9 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       const { server, principal, outcome, by } = about;
       must(subjects.askClosed(server, principal), { ...newsOf(about), outcome, by, at: Date.now() });
     },
-    /** Told after its row is written: whoever hears of it finds it so. One that ends is told if its end stands. */
-    taskStatus: (view: TaskView, ending?: Ending) =>
-      must(subjects.taskStatus(view.taskId, view.status, view.principal), statusOf(view), ending),
+    /** Told after its row is written: whoever hears of it finds it so. One that is being written is told if it stands. */
+    taskStatus: (view: TaskView, standing?: Standing) =>
+      must(subjects.taskStatus(view.taskId, view.status, view.principal), statusOf(view), standing),
     log: ({ server, principal }: Whose, level: string, params: Buffer) =>
       send(subjects.log(server, level, principal), params),
     updated: ({ server, principal }: Whose, uri: string, params: Buffer) =>

@@ -11,14 +11,14 @@ export type Publisher = {
   /** Resolves when the broker has everything published before it. */
   flush(): Promise<void>;
 };
-/** The end of a task by the word of that owner. */
-export type Ending = { readonly id: string; readonly owner: string; readonly epoch: number };
+/** What the row of a task must say, by the word of that owner. */
+export type Standing = { readonly id: string; readonly owner: string; readonly epoch: number; readonly status: string };
 export type Outbox = {
   /**
-   * Resolves when the event is on the disk; from then on it is only a matter of time. One about the end of a task is recorded
-   * only if that stands, and in one step with it when both are given to the store in one breath.
+   * Resolves when the event is on the disk; from then on it is only a matter of time. One about the status of a task is
+   * recorded only if that stands, and in one step with it when both are given to the store in one breath.
    */
-  add(subject: string, payload: Uint8Array, messageId?: string, ending?: Ending): Promise<void>;
+  add(subject: string, payload: Uint8Array, messageId?: string, standing?: Standing): Promise<void>;
   /** There is a bus (again): sends what waits. */
   online(publisher: Publisher): void;
   offline(): void;
@@ -128,10 +128,10 @@ export function outbox(store: Pick<Store, 'commit' | 'write' | 'flush' | 'all' |
   }
 
   return {
-    async add(subject, payload, messageId = randomUUID(), ending) {
+    async add(subject, payload, messageId = randomUUID(), standing) {
       const row = [subject, messageId, payload, Date.now()];
-      const isAdded = await (ending
-        ? store.commit('addTaskEvent', [...row, ending.id, ending.owner, ending.epoch])
+      const isAdded = await (standing
+        ? store.commit('addTaskEvent', [...row, standing.id, standing.owner, standing.epoch, standing.status])
         : store.commit('addOutbox', row));
       if (!isAdded) return;
       if (fresh.length >= MAX_FRESH) fallBehind();

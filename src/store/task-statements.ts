@@ -43,9 +43,9 @@ export const TASK_WRITES = {
   // That daemon's earlier lives: whoever holds its lock knows that they are over.
   forgetLives: 'DELETE FROM lives WHERE daemon = ? AND id != ?',
   forgetLife: 'DELETE FROM lives WHERE id = ?',
-  // Only if that task has ended by the word of that owner.
+  // Only if the task has that status by the word of that owner.
   addTaskEvent: `INSERT INTO outbox (subject, message_id, payload, created_at)
-    SELECT ?, ?, ?, ? FROM tasks WHERE id = ? AND owner = ? AND epoch = ? AND phase = 'ended'`,
+    SELECT ?, ?, ?, ? FROM tasks WHERE id = ? AND owner = ? AND epoch = ? AND status = ?`,
 } as const satisfies Record<string, string>;
 
 /** All but what may be large. */

@@ -26,8 +26,8 @@ export type RunningOptions = {
   readonly reruns: Reruns;
   /** True when the session that made it is served here. */
   readonly tell: (news: TaskNews) => boolean;
-  /** For whoever listens on the bus. With an ending it is told if that stands, and is on the disk with it. */
-  readonly onStatus: (view: TaskView, ending?: TaskRow) => void;
+  /** For whoever listens on the bus. With the row as it is being written it is told if that stands. */
+  readonly onStatus: (view: TaskView, row?: TaskRow) => void;
   readonly onProgress: (view: TaskView, progress: Progress) => void;
   readonly logger: Logger;
 };
@@ -41,12 +41,12 @@ export function createRunning(options: RunningOptions) {
   const { rows, waiters, peers, cast, reruns, settings, tell, logger } = options;
   const running = new Map<string, Live>();
   const held = new Set<Live>();
-  /** Ends that the bus is told of by their own statement, with what came of them. */
+  /** What came of those that have ended here. */
   const endings = new WeakMap<TaskRow, Outcome>();
   const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
   const timer = setInterval(retry, HELD_MS).unref();
   const world = {
-    ...{ rows, settings, submit: cast.submit, cancel: cast.cancel, end, onSignal },
+    ...{ rows: { ...rows, setStatus }, settings, submit: cast.submit, cancel: cast.cancel, end, onSignal },
     ...{ mayRerun: reruns.mayRerun, isRemote: reruns.isRemote },
     onHeld: (live: Live) => void held.add(live),
     onStatus({ row }: Live) {
@@ -68,6 +68,13 @@ export function createRunning(options: RunningOptions) {
     for (const live of waiting) live.run();
   }
 
+  /** A status and the event that tells of it are one step on the disk, so the events come in the order of the statuses. */
+  function setStatus(row: TaskRow): Promise<boolean> {
+    const isSet = rows.setStatus(row);
+    options.onStatus(shown(row), row);
+    return isSet;
+  }
+
   function end(ended: TaskRow, outcome: Outcome): Promise<boolean> {
     const isKept = rows.end(ended, outcome);
     options.onStatus(shown(ended), ended);
@@ -77,7 +84,7 @@ export function createRunning(options: RunningOptions) {
 
   /** The row has changed, and everybody is to know. */
   function announce(row: TaskRow): void {
-    if (!endings.has(row)) options.onStatus(shown(row));
+    if (isEnded(row.status) && !endings.has(row)) options.onStatus(shown(row)); // cancelled, by whoever
     if (row.session !== null) tell(newsOf(row));
     peers.tell(row.id);
     waiters.wake(row.id);
