@@ -1,11 +1,8 @@
 // Rounds of kill -9 under load: of a server, of nats-server, of the daemon, at moments that the seed chooses. What is
 // checked afterwards are the promises: one answer, one execution, nothing left behind, a sound database.
 
-import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
-import { execa } from 'execa';
 import type { NatsConnection } from 'nats';
 import { expect } from 'vitest';
 import { type Daemon, daemon, fixture, isAlive } from '../support/daemon.ts';
@@ -13,6 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { startLoad } from './load.ts';
 import { type Random, random } from './random.ts';
+import { checkRemains } from './remains.ts';
 
 export type ChaosOptions = { readonly seed: number; readonly rounds: number; readonly maxMs: number };
 type Stage = { d: Daemon; nc: NatsConnection; ledger: Ledger; random: Random; killed: number[] };
@@ -128,15 +126,5 @@ async function checkHealth({ d, killed }: Stage): Promise<void> {
 async function checkGoodbye({ d, nc }: Stage): Promise<void> {
   await nc.close();
   expect(await d.down()).toBe(0);
-  const { stdout } = await execa('ps', ['-A', '-o', 'stat=,pid=,args=']);
-  const left = stdout.split('\n').filter((line) => line.includes(d.dir) && !line.trim().startsWith('Z'));
-  expect(left).toEqual([]);
-  const folder = join(d.state, 'database');
-  const files = readdirSync(folder).filter((name) => /\.(db|sqlite3?)$/.test(name));
-  expect(files).not.toEqual([]);
-  for (const file of files) {
-    const database = new Database(join(folder, file), { readonly: true });
-    expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
-    database.close();
-  }
+  await checkRemains(d);
 }
