@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 const CRLF = '\r\n';
 const FAILED = /Nats-Service-Error|^NATS\/1\.0 \d/;
 
-/** `onReply(sequence, { isError, size, body })`; the body only when it came in one piece. */
+/** `onReply(sequence, { isError, size, head, body })`; the body only when it came in one piece, the headers always. */
 export async function connectSocket(url, onReply) {
   const { host, port, token, user, pass } = addressOf(url);
   const socket = connect({ host, port, noDelay: true });
@@ -36,6 +36,11 @@ export async function connectSocket(url, onReply) {
     /** Queued until flush(), which follows each chunk read: what one turn publishes goes out in one write. */
     publish(subject, sequence, body) {
       outgoing += `PUB ${subject} ${inbox}.${sequence} ${body.length}${CRLF}${body}${CRLF}`;
+    },
+    /** With headers, as they stand on the wire. */
+    publishWith(head, subject, sequence, body) {
+      outgoing += `HPUB ${subject} ${inbox}.${sequence} ${head.length} ${head.length + body.length}${CRLF}`;
+      outgoing += `${head}${body}${CRLF}`;
     },
     flush,
     close: () => socket.destroy(),
@@ -87,8 +92,9 @@ function parse(line, data, start) {
   const size = Number(words.at(-1));
   const headerSize = words[0] === 'HMSG' ? Number(words.at(-2)) : 0;
   if (data.length < start + headerSize) return undefined;
-  const isError = headerSize > 0 && FAILED.test(data.latin1Slice(start, start + headerSize));
+  const head = headerSize > 0 ? data.latin1Slice(start, start + headerSize) : '';
+  const isError = headerSize > 0 && FAILED.test(head);
   const isWhole = data.length >= start + size;
   const body = isWhole ? data.subarray(start + headerSize, start + size) : undefined;
-  return { sequence: Number(words[1].slice(words[1].lastIndexOf('.') + 1)), size, isError, body, left: size + 2 };
+  return { sequence: Number(words[1].slice(words[1].lastIndexOf('.') + 1)), size, isError, head, body, left: size + 2 };
 }

@@ -45,6 +45,8 @@ export async function forked(file, env) {
 }
 
 export const startLoader = (url) => loading('loader.mjs', { NATS_URL: url });
+export const startTaskLoader = (url) => loading('tasks-loader.mjs', { NATS_URL: url });
+export const startInserts = (directory) => loading('tasks-inserts.mjs', { STORE: directory });
 
 /** `url`: http://…/mcp or ws://…; opens its sessions at once. */
 export async function startDoorLoader(url) {
@@ -112,7 +114,7 @@ export async function startTroupe({ servers, tools = 1, settings = {}, env: chil
     control.close();
     await end();
   };
-  return { url, doors, status, untilReady, startedAt, end: stop };
+  return { url, doors, status, untilReady, startedAt, state, end: stop };
 }
 
 /** How long the children alone need: started together, each asked to initialize and to list its tools. */

@@ -9,9 +9,10 @@ import { toolPath } from '../test/support/tools.mjs';
 import { doors } from './doors.mjs';
 import { endAll } from './processes.mjs';
 import * as core from './scenarios.mjs';
+import { tasks } from './tasks.mjs';
 import { isQuick } from './windows.mjs';
 
-const scenarios = { ...core.scenarios, ...doors };
+const scenarios = { ...core.scenarios, ...tasks, ...doors };
 const wanted = process.argv.slice(2).flatMap((name) => (name === 'doors' ? Object.keys(doors) : name));
 const unknown = wanted.filter((name) => !(name in scenarios));
 if (unknown.length > 0) {
@@ -90,6 +91,10 @@ The doors are measured in the same way, before the same child, beside a bare pro
 child's stdin, answer) and beside ${await peer('supergateway')} and ${await peer('mcp-proxy')}, with their logs off. Their load comes from
 raw sockets that are kept open (\`door-loader.mjs\`): over HTTP one for each call outstanding, over WebSocket one for each
 session.
+
+Tasks are made with \`Troupe-Task: 1\` and fetched with \`troupe.task.result\` (\`tasks-loader.mjs\`); one counts when its result
+is there. The bare limit is the same store in a process of its own with as many callers, each of which inserts a row like
+a task's and waits for the disk (\`tasks-inserts.mjs\`): no bus, no call, and one commit where a task has two.
 `;
 }
 

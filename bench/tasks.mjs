@@ -1,0 +1,108 @@
+// Calls whose outcome is kept, over NATS: made and fetched as fast as so many callers can, beside the bare limit of one insert
+// each into the same store on the same disk; and what a long table costs those who look into it.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cells, figure, round } from './figures.mjs';
+import { ending, startInserts, startTaskLoader, startTroupe } from './processes.mjs';
+import { fill } from './tasks-rows.mjs';
+import { compare, isQuick, median } from './windows.mjs';
+
+const BODY = JSON.stringify({ message: 'x'.repeat(300 - '{"message":""}'.length) }); // 300 bytes
+const SUBJECT = 'troupe.call.s0.echo';
+const PAGE = 100;
+const FINISHED = isQuick ? 2_000 : 100_000;
+const ROUNDS = isQuick ? 3 : 15;
+const HEAD = ['a second', 'p50 ms', 'p99 ms', 'daemon µs', 'child µs', 'nats µs', 'loader µs', 'foreign'];
+
+export const tasks = { tasks: made, finished };
+
+async function made() {
+  const troupe = await startTroupe({ servers: 1 });
+  const pids = pidsOf(await troupe.untilReady());
+  const directory = mkdtempSync(join(tmpdir(), 'troupe-bench-'));
+  const remove = ending(() => rmSync(directory, { recursive: true, force: true }));
+  const inserts = await startInserts(directory);
+  const loader = await startTaskLoader(await troupe.url());
+  const variants = [
+    { name: 'inserts', loader: inserts, subject: '', pids: {} },
+    { name: 'tasks', loader, subject: SUBJECT, pids },
+  ];
+  const rows = [];
+  const figures = [];
+  // The largest first: one caller alone would take minutes to make the daemon's code warm.
+  for (const c of [256, 16, 1]) {
+    const { inserts: bare, tasks: whole, ratio } = await compare(variants, { c, body: BODY, count: 11, keep: 7 });
+    const alone = cells({ ...bare, cpu: { daemon: bare.cpu.loader } }, ['daemon']);
+    rows.unshift([c, 'tasks', ...cells(whole, ['daemon', 'child', 'nats', 'loader']), round(ratio, 2)]);
+    rows.unshift([c, 'bare inserts', ...alone.slice(0, 4), '', '', '', alone[4], '']);
+    figures.unshift(figure(`tasks/s at c=${c}, of bare inserts`, ratio, '≥', 0.5));
+  }
+  for (const end of [loader.end, inserts.end, remove, troupe.end]) await end();
+  return {
+    title: 'Tasks: made, run and fetched; echo, 300 bytes, synchronous=FULL',
+    head: ['c', 'variant', ...HEAD, 'ratio'],
+    rows,
+    note: 'A task is two commits, one after the other. The latency is that of its creation, or of the insert.',
+    figures,
+  };
+}
+
+/** The same questions about one page of finished tasks, and about one of a thousand. */
+async function finished() {
+  const variants = [];
+  for (const count of [PAGE, FINISHED]) {
+    const troupe = await startTroupe({ servers: 1 });
+    const pids = pidsOf(await troupe.untilReady());
+    const { ids, middle } = fill(troupe.state, count);
+    const loader = await startTaskLoader(await troupe.url());
+    variants.push({ troupe, loader, pids, questions: questionsOf(ids, middle), took: {} });
+  }
+  for (let turn = 0; turn < ROUNDS; turn += 1)
+    for (const variant of variants) for (const name of Object.keys(variant.questions)) await askAll(variant, name);
+  const { small, large } = await creation(variants);
+  for (const { loader, troupe } of variants) {
+    await loader.end();
+    await troupe.end();
+  }
+  const [few, many] = variants.map(({ took }) => took);
+  const lines = Object.keys(few).map((name) => [name, median(few[name].slice(1)), median(many[name].slice(1))]);
+  lines.push(['create', small.p50, large.p50]);
+  return {
+    title: `${FINISHED.toLocaleString('en')} finished tasks in the table, beside ${PAGE}: p50 of one caller`,
+    head: ['request', `with ${PAGE}, ms`, `with ${FINISHED.toLocaleString('en')}, ms`, 'ratio'],
+    rows: lines.map(([name, before, after]) => [name, round(before, 2), round(after, 2), round(after / before, 2)]),
+    figures: lines.map(([name, before, after]) =>
+      figure(
+        `${name} with ${FINISHED.toLocaleString('en')} finished tasks, of that with ${PAGE}`,
+        after / before,
+        '≤',
+        1.5,
+      ),
+    ),
+  };
+}
+
+function questionsOf(ids, middle) {
+  const some = Array.from({ length: PAGE }, (_, number) => ids[Math.floor((number * ids.length) / PAGE)]);
+  return {
+    get: some.map((id) => [`troupe.task.get.${id}`, '']),
+    'list, first page': Array.from({ length: 10 }, () => ['troupe.task.list', '']),
+    'list, in the middle': Array.from({ length: 10 }, () => ['troupe.task.list', JSON.stringify({ cursor: middle })]),
+  };
+}
+
+async function askAll({ loader, questions, took }, name) {
+  const { took: each, failure } = await loader.ask({ job: 'ask', requests: questions[name] });
+  if (failure) throw new Error(`${name}: ${failure}`);
+  took[name] = [...(took[name] ?? []), median(each)];
+}
+
+const creation = (variants) =>
+  compare(
+    variants.map(({ loader, pids }, index) => ({ name: ['small', 'large'][index], loader, subject: SUBJECT, pids })),
+    { c: 1, body: BODY },
+  );
+
+const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });
