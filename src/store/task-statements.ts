@@ -65,5 +65,6 @@ export const TASK_READS = {
   countOwned: `SELECT count(*) AS count FROM tasks WHERE owner = ? AND phase != 'ended'`,
   unfinishedTasks: `SELECT count(*) AS count FROM tasks WHERE phase != 'ended'`,
   endedTasks: `SELECT count(*) AS count FROM tasks WHERE phase = 'ended' AND updated_at <= ?`,
+  expiredTask: 'SELECT 1 FROM tasks WHERE expires_tick <= ? LIMIT 1',
   lives: 'SELECT * FROM lives',
 } as const satisfies Record<string, string>;

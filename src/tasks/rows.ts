@@ -144,7 +144,8 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
     },
     /** Those whose time is over; a few at a time, until there are none. */
     async expire(): Promise<void> {
-      while (await store.commit('pruneTasks', [clock.now()]));
+      // Mostly there are none, and then nothing is written.
+      while (store.get('expiredTask', [clock.now()])) await store.commit('pruneTasks', [clock.now()]);
     },
     /** Its time is over, though it may still be there. */
     isOver: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),

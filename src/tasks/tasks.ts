@@ -22,7 +22,7 @@ export type TasksOptions = Omit<RunningOptions, 'reruns' | 'cast'> & {
 export type Audited = Pick<TaskRow, 'id' | 'principal' | 'server' | 'tool'>;
 
 const PAGE = 100;
-const EXPIRE_MS = 10_000;
+const EXPIRE_MS = 2_000;
 
 export function createTasks(options: TasksOptions) {
   const { rows, lives, waiters, cast, settings, audit, logger } = options;

@@ -75,7 +75,6 @@ describe('a call with task', () => {
         session: 'session',
         ttlMs: 5001,
         key: 'k',
-        progressToken: '"p\\u0031"',
       },
     ]);
     expect(orders[0]?.params.toString()).toBe(
