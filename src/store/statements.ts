@@ -129,7 +129,9 @@ export const READS = {
   askOwners: `SELECT daemon, count(*) AS count FROM asks WHERE status = 'open' AND daemon != ? GROUP BY daemon`,
   askDaemons: `SELECT DISTINCT daemon FROM asks WHERE status != 'ended'`,
   approval: 'SELECT fingerprint FROM approvals WHERE principal = ? AND server = ? AND tool = ?',
-  usage: 'SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage WHERE server = ? AND at > ?',
+  // But for those of the times in that list.
+  usage: `SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage
+    WHERE server = ? AND at > ? AND at NOT IN (SELECT value FROM json_each(?))`,
   roots: 'SELECT uri, name FROM roots ORDER BY uri',
   sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL AND used_at > ?
     ORDER BY created_at, id`,

@@ -40,7 +40,7 @@ const ask = async (params: object = {}, signal = never, budget = UNBOUNDED) => {
 };
 const usage = async () => {
   await store.flush();
-  return store.get('usage', ['x', 0]);
+  return store.get('usage', ['x', 0, '[]']);
 };
 
 it('gives a plugin lists and takes one block for what it is, as servers of any age understand it', async () => {

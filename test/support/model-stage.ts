@@ -47,7 +47,7 @@ export async function modelStage(vendor: Vendor, options: object = {}) {
     },
     async usage(): Promise<{ requests: number; tokens: number } | undefined> {
       await store.flush();
-      return store.get('usage', ['asker', 0]);
+      return store.get('usage', ['asker', 0, '[]']);
     },
     async [Symbol.asyncDispose]() {
       await running[Symbol.asyncDispose]();

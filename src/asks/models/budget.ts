@@ -29,11 +29,19 @@ const LEAST_TOKENS = 100;
 export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => number = Date.now): Budget {
   type Entry = { tokens: number; at: number };
   const pending = new Map<string, Set<Entry>>();
+  let last = 0;
+
+  /** No two of ours have the same time: by it a row is known as the one that is still counted here. */
+  function nextTime(): number {
+    last = Math.max(now(), last + 1);
+    return last;
+  }
 
   function used(server: string): { requests: number; tokens: number } {
     const since = now() - HOUR_MS;
-    const row = store.get<{ requests: number; tokens: number }>('usage', [server, since]);
     const entries = [...(pending.get(server) ?? [])].filter(({ at }) => at > since);
+    const here = JSON.stringify(entries.map(({ at }) => at));
+    const row = store.get<{ requests: number; tokens: number }>('usage', [server, since, here]);
     const reserved = entries.reduce((sum, { tokens }) => sum + tokens, 0);
     return { requests: (row?.requests ?? 0) + entries.length, tokens: (row?.tokens ?? 0) + reserved };
   }
@@ -56,7 +64,7 @@ export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => nu
       if (problem) throw new TroupeError('busy', problem);
       const left = budget.tokensPerHour === 0 ? Number.POSITIVE_INFINITY : budget.tokensPerHour - used(server).tokens;
       const allowed = Math.floor(Math.min(maxTokens, left - prompt));
-      const entry: Entry = { tokens: prompt + allowed, at: now() };
+      const entry: Entry = { tokens: prompt + allowed, at: nextTime() };
       const entries = pending.get(server) ?? new Set();
       pending.set(server, entries.add(entry));
       const forget = () => void (entries.delete(entry) && entries.size === 0 && pending.delete(server));
@@ -64,7 +72,7 @@ export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => nu
         maxTokens: allowed,
         book(tokens) {
           entry.tokens = Math.ceil(tokens);
-          entry.at = now();
+          entry.at = nextTime();
           // Counted here until it can be read from there; on a disk that refuses it, for the hour.
           const later = () => setTimeout(forget, HOUR_MS).unref();
           store.commit('addUsage', [server, entry.tokens, entry.at]).then(forget, later);
