@@ -49,7 +49,14 @@ test('a call that is made a task gives its result later, with every digit, as of
 
 test('the same key is the same task, and the same key for something else is refused', async () => {
   const first = await make('echo', 'raw', '--key', 'once');
-  expect(await make('echo', 'raw', '--key', 'once')).toBe(first);
+  expect((await d.cli('task', 'wait', first)).stdout).toBe('completed');
+  expect(await d.cli('call', 'echo', 'raw', '--task', '--key', 'once')).toMatchObject({
+    ...{
+      exitCode: 0,
+      stdout: first,
+      stderr: expect.stringMatching(/^this key has a task already, which is completed: /),
+    },
+  });
   const other = await d.cli('call', 'echo', 'raw', 'a=1', '--task', '--key', 'once');
   expect(other).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringMatching(/^troupe: .*key/) });
 });

@@ -12,6 +12,8 @@ import { scratch } from '../support/scratch.ts';
 import { executions, type Refused, type TaskLine, taskLine } from '../support/task-line.ts';
 
 const MANY = 5;
+/** More than a full disk takes, fewer than a principal may have. */
+const MOST = 900;
 
 async function patient(d: Daemon): Promise<{ tallies: string; signal: string }> {
   const [tallies, signal] = [join(d.dir, 'tallies'), join(d.dir, 'go')];
@@ -32,20 +34,19 @@ async function prepare(line: TaskLine, signal: string): Promise<{ running: TaskV
   return { running, kept };
 }
 
-/** Creates until it is refused; whatever was acknowledged meanwhile must be there in the end. */
-async function untilRefused(line: TaskLine, acknowledged: Map<string, string>): Promise<Refused> {
-  const padding = 'x'.repeat(50_000);
-  return eventually(async () => {
-    for (let made = 0; made < 2_000; made++) {
-      const id = `made ${acknowledged.size}`;
-      try {
-        acknowledged.set((await line.create('patient', 'tally', { id, padding })).taskId, id);
-      } catch (error) {
-        return error as Refused;
-      }
+/** Creates until it is refused; whatever was acknowledged meanwhile must be there in the end. What waits keeps its room. */
+async function untilRefused(line: TaskLine, signal: string, acknowledged: Map<string, string>): Promise<Refused> {
+  const padding = 'x'.repeat(100_000);
+  for (let made = 0; made < MOST; made++) {
+    const id = `made ${made}`;
+    try {
+      const { taskId } = await line.create('patient', 'until', { id, file: signal, padding });
+      acknowledged.set(taskId, id);
+    } catch (error) {
+      return error as Refused;
     }
-    throw new Error('it is never full');
-  }, 60_000);
+  }
+  throw new Error('it is never full');
 }
 
 async function checkAfterwards(
@@ -70,7 +71,7 @@ test.runIf(process.platform === 'linux')(
     const acknowledged = new Map<string, string>();
     const before = await prepare(line, signal);
     await limit('1000000');
-    const refused = await untilRefused(line, acknowledged);
+    const refused = await untilRefused(line, signal, acknowledged);
     expect(refused).toMatchObject({ code: 'unavailable', delivery: 'not sent' });
     expect(refused.message).toMatch(/\b(disk|full|room)\b/);
     writeFileSync(signal, ''); // they end while nothing can be recorded
@@ -100,7 +101,7 @@ test.runIf(await canMount())(
       const acknowledged = new Map<string, string>();
       const before = await prepare(line, signal);
       fill(d);
-      const refused = await untilRefused(line, acknowledged);
+      const refused = await untilRefused(line, signal, acknowledged);
       expect(refused).toMatchObject({ code: 'unavailable', delivery: 'not sent' });
       expect(refused.message).toMatch(/\b(disk|full|room)\b/);
       writeFileSync(signal, '');
