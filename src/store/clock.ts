@@ -2,6 +2,7 @@
 // It counts the time since the machine was started, sleep included; only across a restart is the wall clock believed.
 
 import { uptime as machineUptime } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
 import { bootId } from '../servers/identity.ts';
 import type { Store } from './store.ts';
 
@@ -23,6 +24,7 @@ type Anchor = { readonly boot: string; readonly uptime: number; readonly wall: n
 const REFRESH_MS = 60_000;
 /** What is off for longer, or wakes with a wrong clock, has slept for a day: rather too late an end than one too early. */
 const LONGEST_OFF_MS = 86_400_000;
+const PATIENCE_MS = 1_000;
 /** Processes may read the time since the start of the machine as much apart. */
 const SLACK_MS = 1_000;
 
@@ -48,7 +50,8 @@ export async function openClock(store: Store, source?: ClockSource): Promise<Clo
   const isSet = (anchor: Anchor, before: string): Promise<boolean> =>
     store.commit('setClock', [JSON.stringify(anchor), before]).catch(() => true); // it is tried again in a minute
 
-  await settle();
+  // Another program may hold the database: it keeps nobody from starting.
+  await Promise.race([settle(), wait(PATIENCE_MS, undefined, { ref: false })]);
   const timer = setInterval(() => settle().catch(() => {}), REFRESH_MS).unref(); // the store says itself what it lacks
 
   return {

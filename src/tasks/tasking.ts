@@ -1,6 +1,7 @@
 // Everything that tasks need, put together: their rows and their clock, the lives of the daemons beside this one, what is told
 // of them on the bus, and what is kept of who did what with them.
 
+import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import type { Logger } from 'pino';
 import type { Events } from '../bus/events.ts';
@@ -31,6 +32,8 @@ export type TaskingOptions = Pick<TasksOptions, 'cast' | 'tell'> & {
   readonly logger: Logger;
 };
 export type Tasking = ReturnType<typeof createTasking>;
+
+const PATIENCE_MS = 1_000;
 
 export function createTasking(options: TaskingOptions) {
   const { config, store, seal, clock, events, subjects, daemon, isAlive, cast, tell, logger } = options;
@@ -63,7 +66,8 @@ export function createTasking(options: TaskingOptions) {
   return {
     ...tasks,
     async start(): Promise<void> {
-      await lives.start();
+      // A database that another program holds keeps nobody from starting.
+      await Promise.race([lives.start(), wait(PATIENCE_MS, undefined, { ref: false })]);
       tasks.start();
     },
     online: (nc: NatsConnection): void => peers.online(nc),
