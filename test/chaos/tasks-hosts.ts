@@ -51,6 +51,11 @@ export async function startHosts({ ledger, seed, servers, hosts }: HostsOptions)
       open.delete(report.id);
       if (!isOver) giveOrder();
     });
+    child.once('exit', (code, signal) => {
+      const why = `host ${index} ended: ${signal ?? code}`;
+      for (const id of [...open].filter((each) => each.startsWith(`host${index}-`)))
+        if (open.delete(id)) ledger.reported({ id, what: 'broke', why });
+    });
     await once(child, 'message');
     for (let each = 0; each < AT_ONCE; each++) giveOrder();
     return child;

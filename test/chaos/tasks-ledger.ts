@@ -75,7 +75,7 @@ export function createTasksLedger() {
         const complaints = [
           ...(others.length > 0 ? ['several tasks for one order'] : []),
           ...(task && !ending ? ['acknowledged, and lost'] : []),
-          ...(reports.some(({ what }) => what === 'broke') ? ['the host broke'] : []),
+          ...reports.flatMap(({ what, why }) => (what === 'broke' ? [`the host broke, ${why}`] : [])),
           ...(ending ? endingComplaints(ending, times, Math.min(mayRun, ending.attempt), order.id) : []),
           ...(ending ? reportComplaints(reports, ending) : []),
           ...(task === undefined ? creationComplaints(reports, times, mayRun) : []),

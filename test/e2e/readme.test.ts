@@ -67,10 +67,13 @@ describe('the first screen', () => {
 
 describe('each command works as it is written', () => {
   const last = commands.filter((command) => /troupe (up|down|doctor)/.test(command));
+  let id = ''; // each has a shell of its own
   it.each(commands.filter((command) => !last.includes(command)))('%s', async (command) => {
     const needsEnv = command.startsWith('nats ') ? 'eval "$(npx troupe env)" && ' : '';
-    const { exitCode, stdout, stderr } = await inShell(needsEnv + command);
+    const isKept = command.startsWith('id=');
+    const { exitCode, stdout, stderr } = await inShell(needsEnv + id + command + (isKept ? ' && echo "$id"' : ''));
     expect(exitCode, stderr).toBe(0);
+    if (isKept) id = `id=${stdout.trim()}; `;
     const reply = replyAfter(command);
     if (reply) expect(stdout.trim()).toBe(reply);
   });
