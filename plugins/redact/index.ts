@@ -1,6 +1,6 @@
 // Masks what must not be read by whoever may read logs: text that matches a configured pattern becomes `[masked]`.
 
-import type { Plugin } from '../../src/plugin.ts';
+import type { Plugin } from '../../src/plugin/plugin.ts';
 
 type Options = { readonly patterns: readonly RegExp[]; readonly mask: string };
 

@@ -1,7 +1,7 @@
 // Lets models behind Anthropic's Messages API answer servers.
 
 import { z } from 'zod';
-import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin.ts';
+import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin/plugin.ts';
 import { requestOf } from './request.ts';
 import { readResponse, tokensOf } from './response.ts';
 

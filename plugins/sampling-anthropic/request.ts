@@ -9,7 +9,7 @@ import {
   named,
   type ToolResult,
   textOf,
-} from '../../src/plugin.ts';
+} from '../../src/plugin/plugin.ts';
 import type { Options } from './index.ts';
 
 export function requestOf(

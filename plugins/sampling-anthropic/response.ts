@@ -1,6 +1,6 @@
 // From the words of /v1/messages to MCP's. Blocks that MCP has no word for, such as thinking, are left out.
 
-import type { CreateMessageResult, ModelRequest } from '../../src/plugin.ts';
+import type { CreateMessageResult, ModelRequest } from '../../src/plugin/plugin.ts';
 
 type Reply = {
   readonly model?: string;

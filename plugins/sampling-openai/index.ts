@@ -1,7 +1,7 @@
 // Lets models behind an OpenAI-compatible API answer servers: the vendor's own, a gateway's, or one on this machine.
 
 import { z } from 'zod';
-import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin.ts';
+import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin/plugin.ts';
 import { requestOf } from './request.ts';
 import { readResponse, tokensOf } from './response.ts';
 

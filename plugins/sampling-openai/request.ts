@@ -10,7 +10,7 @@ import {
   type ToolResult,
   type ToolUse,
   textOf,
-} from '../../src/plugin.ts';
+} from '../../src/plugin/plugin.ts';
 import type { Options } from './index.ts';
 
 export function requestOf(

@@ -2,7 +2,7 @@
 // granted but a first choice.
 
 import { randomUUID } from 'node:crypto';
-import type { CreateMessageResult, ModelRequest, ToolUse } from '../../src/plugin.ts';
+import type { CreateMessageResult, ModelRequest, ToolUse } from '../../src/plugin/plugin.ts';
 
 type Completion = {
   readonly model?: string;

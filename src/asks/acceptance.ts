@@ -1,7 +1,7 @@
 // Of all answers to a question the first that the question allows stands: decided by the row, so that it holds between the
 // daemons on a state directory too. Whoever comes second hears who was first.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { AskOutcome, Question, Reply, Stage } from './ask.ts';
 import type { Validator } from './forms/validator.ts';
 import type { Live } from './live.ts';

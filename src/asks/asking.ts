@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Events } from '../bus/events.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import type { Config } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { createAttribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import type { Seal } from '../store/seal.ts';

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Call, Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Config } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Attribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import { createAcceptance } from './acceptance.ts';

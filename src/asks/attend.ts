@@ -2,7 +2,7 @@
 // daemon makes the call, for the rows of asks are everybody's. Whoever else answers first spares it that.
 
 import type { Answer, Ask, Asking } from '../calls/call.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { AskView, Inbox, Reply } from './ask.ts';
 import { type Asked, askedAgain, spokenBy } from './host.ts';
 import { questionOf } from './views.ts';

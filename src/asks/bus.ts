@@ -5,7 +5,7 @@ import { createInbox, type Msg, type NatsConnection } from 'nats';
 import { json, maxPayload } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import type { AskSettings } from '../config/types.ts';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { AskView, Reply } from './ask.ts';

@@ -1,7 +1,7 @@
 // The inbox: every question that is open on this state directory, whichever daemon asks it, and the way to answer one.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { AskRow } from '../store/rows.ts';
 import { type Acceptance, movedOn } from './acceptance.ts';
 import type { Answerer, AskOutcome, Inbox, Reply } from './ask.ts';

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Answer, Asking } from '../calls/call.ts';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { actorFor, type Ports } from './actors.ts';
 import type { AskOutcome, AskView, Reply, Stage } from './ask.ts';
 import { type Asked, askedAgain, askedOf, spokenBy } from './host.ts';

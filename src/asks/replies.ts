@@ -2,7 +2,7 @@
 // hosts, services, rules and people; one that does not is the answerer's to mend, and the server never sees it.
 
 import type { Answer } from '../calls/call.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member, spansOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';

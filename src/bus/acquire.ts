@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export type NatsServer = { readonly path: string; readonly version: string };
 export type Environment = Readonly<Record<string, string | undefined>>;

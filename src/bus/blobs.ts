@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type NatsConnection, nanos, type ObjectStore } from 'nats';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export const BUCKET = 'troupe_blobs';
 const TTL_MS = 10 * 60_000;

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Identity } from '../servers/identity.ts';
+import type { Identity } from '../store/process-identity.ts';
 
 /** The port outlives the process, so that clients find a restarted server where they left it. */
 export type Remembered = Partial<Identity> & { readonly port?: number; readonly pid?: number };

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { execa } from 'execa';
 import { connect } from 'nats';
-import { type Identity, isSame, processIdentity } from '../servers/identity.ts';
+import { type Identity, isSame, processIdentity } from '../store/process-identity.ts';
 import type { BrokerFiles } from './broker-files.ts';
 
 export type Living = Identity & { readonly port: number; readonly pid: number; readonly ended: Promise<void> };

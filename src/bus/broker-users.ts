@@ -2,7 +2,7 @@
 // takes its turn to start or to end it. So two never start it at once, and only the last one ends it.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { acquireLock, isHeld, type Lock, locksIn } from '../store/lock.ts';
 
 export type BrokerUsers = {

@@ -7,7 +7,7 @@ import { createActor, fromCallback, fromPromise, type SnapshotFrom, waitFor } fr
 import { type BrokerEvent, brokerMachine, type Located, type ToProcess } from '../../machines/broker.ts';
 import { busMachine } from '../../machines/bus.ts';
 import type { Config } from '../config/schema.ts';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { fetchNatsServer, findNatsServer } from './acquire.ts';
 import { busConnection } from './connection.ts';
 import { type ChosenBus, natsFromEnvironment } from './environment.ts';

@@ -4,7 +4,7 @@
 import { type ConnectionOptions, connect, Events, type NatsConnection } from 'nats';
 import { fromCallback } from 'xstate';
 import type { BusEvent, ToBusConnection } from '../../machines/bus.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 
 export type BusWorld = {
   readonly name: string;

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, credsAuthenticator, nkeyAuthenticator } from 'nats';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Environment } from './acquire.ts';
 
 export type ChosenBus = { readonly servers: string[]; readonly options: ConnectionOptions };

@@ -2,7 +2,7 @@
 // status of a task must arrive and go through the outbox; logs, updates and progress are for whoever listens now.
 
 import type { NatsConnection } from 'nats';
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
 import { natsPublisher, type Outbox, type Standing } from './outbox.ts';
 import type { ListKind, Subjects } from './subjects.ts';
 

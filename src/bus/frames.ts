@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { type Msg, type MsgHdrs, type NatsConnection, headers as newHeaders } from 'nats';
 import type { Outcome } from '../calls/call.ts';
-import { errorObject, type Failure, natsCode, rpcCodeOf } from '../failures.ts';
+import { errorObject, type Failure, natsCode, rpcCodeOf } from '../protocol/failures.ts';
 import type { Blobs, Stored } from './blobs.ts';
 
 export type FrameKind = 'ack' | 'progress' | 'log' | 'ask' | 'ka' | 'chunk' | 'result' | 'error';

@@ -2,7 +2,7 @@
 // It outlives a killed daemon, and the next one adopts it, so that clients keep their connections. Daemons on the same
 // state directory share it, and the last one ends it.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { type BrokerFiles, brokerFiles, type Remembered } from './broker-files.ts';
 import { answers, end, identify, kill, type Living, launch, unusedPort } from './broker-process.ts';
 import { brokerUsers } from './broker-users.ts';

@@ -2,7 +2,8 @@
 // doors make calls, servers answer them, and each call ends in exactly one outcome.
 
 import type { TaskStatus } from '../../machines/task.ts';
-import type { Failure } from '../failures.ts';
+import type { Failure } from '../protocol/failures.ts';
+import type { Task } from '../protocol/tasks.ts';
 
 export type Outcome =
   | { readonly ok: true; readonly result: Buffer; readonly isError: boolean }
@@ -86,4 +87,16 @@ export type Call = {
   readonly onElicited?: (params: Buffer) => void;
   /** Called exactly once. */
   readonly settle: (outcome: Outcome) => void;
+};
+
+/** A task as people and NATS see it. */
+export type TaskView = Task & {
+  readonly server: string;
+  readonly tool: string;
+  readonly principal: string;
+  /** `queued` while nothing has been sent. */
+  readonly phase: 'queued' | 'dispatching' | 'ended';
+  /** How often it was sent. */
+  readonly attempt: number;
+  readonly progress?: { readonly progress: number; readonly total?: number; readonly message?: string };
 };

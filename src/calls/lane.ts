@@ -1,8 +1,8 @@
 // One server's requests in flight. A request is queued until the server can take it, written once, and answered once:
 // by the server, by its deadline, by a cancellation, or by the news that the server is gone.
 
-import type { Failure } from '../failures.ts';
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
+import type { Failure } from '../protocol/failures.ts';
 import { createAbandoned } from './abandoned.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';

@@ -1,7 +1,7 @@
 // What a caller is told when a call ends. Every failure names the server, its state and why, and says whether the
 // request was sent, because only the caller knows if it may be sent again.
 
-import type { Delivery, Failure, FailureCode } from '../failures.ts';
+import type { Delivery, Failure, FailureCode } from '../protocol/failures.ts';
 import { member } from '../protocol/json.ts';
 import type { Outcome } from './call.ts';
 import type { InFlight } from './request.ts';

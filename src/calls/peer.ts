@@ -1,6 +1,6 @@
 // What a lane needs to know: its settings, the way to its server, and whom it tells.
 
-import type { Failure } from '../failures.ts';
+import type { Failure } from '../protocol/failures.ts';
 import type { Call, Outcome } from './call.ts';
 import type { InFlight } from './request.ts';
 

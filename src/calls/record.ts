@@ -2,7 +2,7 @@
 // answer, and neither holds arguments or results: they belong to the caller.
 
 import type { Logger } from 'pino';
-import { rpcCodeOf } from '../failures.ts';
+import { rpcCodeOf } from '../protocol/failures.ts';
 import type { Store } from '../store/store.ts';
 import type { Outcome } from './call.ts';
 import { now } from './deadlines.ts';

@@ -3,7 +3,7 @@
 
 import { createActor } from 'xstate';
 import { type RequestEffect, requestMachine } from '../../machines/request.ts';
-import type { Failure } from '../failures.ts';
+import type { Failure } from '../protocol/failures.ts';
 import type { Call } from './call.ts';
 import { now } from './deadlines.ts';
 import { type EventType, lowerRequest, type Row } from './table.ts';

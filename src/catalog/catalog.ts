@@ -2,8 +2,8 @@
 // in the store for the next start. Definitions are the server's own bytes, in the server's own order.
 
 import { createHash } from 'node:crypto';
+import { isInstance } from '../config/names.ts';
 import { elements, member, stringOf } from '../protocol/json.ts';
-import { isInstance } from '../servers/instances.ts';
 import type { Store } from '../store/store.ts';
 import type { Entry } from './fetch.ts';
 import { ALL_KINDS, isKind, KINDS, type Kind } from './kinds.ts';

@@ -2,9 +2,10 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { elements, member, stringOf } from '../protocol/json.ts';
-import type { Ask } from '../servers/ask.ts';
 import { KINDS, type Kind } from './kinds.ts';
 
+/** A request of our own to a server: resolves with the bytes of its result. */
+export type Ask = (method: string, params: object, timeoutMs?: number) => Promise<Buffer>;
 export type Entry = { readonly name: string; readonly bytes: Buffer };
 export type Fetched = { readonly entries: Entry[]; readonly complaint?: string };
 

@@ -1,7 +1,7 @@
 // A list cut into pages that fit into a message. The cursor is opaque and good for one list only: when the list has
 // changed in between, the reader is told to begin again rather than given a hole or a double.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { arrayOf, type Listing } from './catalog.ts';
 import { KINDS, type Kind } from './kinds.ts';
 

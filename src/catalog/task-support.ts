@@ -5,7 +5,7 @@ import { member } from '../protocol/json.ts';
 import { withInner } from '../protocol/meta.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { CLOSE_BRACE } from '../protocol/scan.ts';
-import type { Facts } from '../servers/facts.ts';
+import type { Facts } from './facts.ts';
 import type { Entry } from './fetch.ts';
 
 export type TaskSupport = 'required' | 'optional' | 'forbidden';

@@ -2,7 +2,7 @@
 // when what it is about is over; then whatever waits for a line fails with the reason.
 
 import { createInterface, type Interface } from 'node:readline';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { clean } from './answer-words.ts';
 import { type Output, usage } from './output.ts';
 

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { Dialog } from './answer-dialog.ts';
 

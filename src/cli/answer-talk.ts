@@ -1,7 +1,7 @@
 // What every talk about a question has: who is talked to, what about, and how the answer gets to the daemon.
 
 import type { AskView, Stage } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Dialog } from './answer-dialog.ts';
 
 export type Said = { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: Buffer };

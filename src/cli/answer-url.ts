@@ -3,7 +3,7 @@
 
 import { type Address, readAddress } from '../asks/address.ts';
 import type { AskView } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { DECLINE, type Talk, type Talked } from './answer-talk.ts';
 import { clean, folded, occasion, oneLine, quoted, stated } from './answer-words.ts';
 import { NO_BROWSER, openBrowser } from './browser.ts';

@@ -2,7 +2,7 @@
 // somebody looks at is gone, has moved on, or has what a model said of it.
 
 import type { AskView, Stage } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Said } from './answer-talk.ts';
 import { oneLine } from './answer-words.ts';
 import type { Control } from './control.ts';

@@ -2,7 +2,7 @@
 // and nothing leaves before they have said so.
 
 import type { AskView, Stage } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { talkApproval } from './answer-approval.ts';
 import { hasPerson, openDialog } from './answer-dialog.ts';
 import { talkSampling } from './answer-sampling.ts';

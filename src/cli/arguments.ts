@@ -2,7 +2,7 @@
 // Numbers and JSON are spliced in as they were written: 9007199254740993 must arrive with its last digit.
 
 import { readFileSync } from 'node:fs';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { members } from '../protocol/json.ts';
 import { usage } from './output.ts';
 

@@ -1,6 +1,6 @@
 // `call`, `read`, `prompt`, `complete`: one request to one server, with its progress, and with Ctrl-C as cancellation.
 
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { argumentsJson, stringArguments } from './arguments.ts';
 import type { Listing } from './catalog.ts';
 import { isToolError, printContents, printPrompt, printToolResult } from './content.ts';

@@ -1,6 +1,6 @@
 // `tools`, `resources`, `templates`, `prompts`: what the servers offer, as the daemon's catalog has it.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';
 import type { Output } from './output.ts';
 import { type Column, flat, table } from './table.ts';

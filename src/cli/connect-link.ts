@@ -2,8 +2,8 @@
 // the socket carries MCP. Whether a daemon is there at all is for the caller to deal with.
 
 import { connect, type Socket } from 'node:net';
-import { type FailureCode, sentence, TroupeError } from '../failures.ts';
 import { requestFrame } from '../protocol/compose.ts';
+import { type FailureCode, sentence, TroupeError } from '../protocol/failures.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';

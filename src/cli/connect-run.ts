@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import type { Paths } from '../config/paths.ts';
-import { FAILURES, sentence, TroupeError } from '../failures.ts';
+import { FAILURES, sentence, TroupeError } from '../protocol/failures.ts';
 import { splitLines } from '../protocol/lines.ts';
 import type { Starter } from './connect-daemon.ts';
 import { type Link, openLink } from './connect-link.ts';

@@ -1,8 +1,8 @@
 // The host's session as the shim keeps it alive across daemons: what is in flight, what waits, and how it was opened.
 // Every request of the host gets exactly one answer: the daemon's, or ours when the daemon died over it.
 
-import { errorObject, type Failure } from '../failures.ts';
 import { errorFrame, notificationFrame } from '../protocol/compose.ts';
+import { errorObject, type Failure } from '../protocol/failures.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 

@@ -2,7 +2,7 @@
 // imports are few and light: no parser of options, no log, no schema.
 
 import { realPathsOf } from '../config/real-paths.ts';
-import { FAILURES, sentence, TroupeError } from '../failures.ts';
+import { FAILURES, sentence, TroupeError } from '../protocol/failures.ts';
 import { runShim } from './connect-run.ts';
 
 const HELP = `Usage: troupe connect [options] [server or @profile]

@@ -2,8 +2,8 @@
 // A socket that nobody listens on is "not running"; one that closes under a request leaves its outcome unknown.
 
 import { connect, type Socket } from 'node:net';
-import { FAILURES, type FailureCode, sentence, TroupeError } from '../failures.ts';
 import { notificationFrame, requestFrame } from '../protocol/compose.ts';
+import { FAILURES, type FailureCode, sentence, TroupeError } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import { splitLines } from '../protocol/lines.ts';
 

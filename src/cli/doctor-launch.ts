@@ -6,10 +6,10 @@ import type { StdioServer } from '../config/schema.ts';
 import { requestFrame } from '../protocol/compose.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { splitLines } from '../protocol/lines.ts';
+import { VERSION } from '../protocol/version.ts';
 import { spawnChild } from '../servers/child.ts';
 import { childEnvironment } from '../servers/environment.ts';
 import { withoutControls } from '../telemetry/printable.ts';
-import { VERSION } from '../version.ts';
 import type { Check } from './doctor-machine.ts';
 
 const LONGEST_MS = 60_000;

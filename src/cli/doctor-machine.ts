@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { networkFilesystem } from '../store/directory.ts';
 import { bytes } from './table.ts';
 import type { Cli } from './verb.ts';

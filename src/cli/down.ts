@@ -3,7 +3,7 @@
 
 import { instanceOfLock, type Paths } from '../config/paths.ts';
 import { realPathsOf } from '../config/real-paths.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';
 import { isAlive, notedPid, type Status, untilGone } from './daemon-status.ts';
 import { type Cli, OK } from './verb.ts';
@@ -91,7 +91,7 @@ async function leftovers(paths: Paths): Promise<string[]> {
   const deadline = performance.now() + CLOSING_MS;
   for (let pid = notedPid(paths); pid && isAlive(pid) && performance.now() < deadline; pid = notedPid(paths))
     await untilGone(pid, 100);
-  const { endLeftovers } = await import('../leftovers.ts');
+  const { endLeftovers } = await import('../daemon/leftovers.ts');
   return endLeftovers(paths);
 }
 

@@ -4,7 +4,7 @@
 import type { AskView } from '../asks/ask.ts';
 import { type Field, type Form, readForm } from '../asks/forms/form.ts';
 import { createValidator, type Validator } from '../asks/forms/validator.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Dialog } from './answer-dialog.ts';
 import { accepted, type Said, type Talk, untilValid } from './answer-talk.ts';
 import { folded, occasion, oneLine, quoted, stated } from './answer-words.ts';

@@ -1,7 +1,7 @@
 // `inbox`: the questions that wait for somebody, oldest first; and with `-f` each of them as it comes and goes.
 
 import type { AskView } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member } from '../protocol/json.ts';
 import { gist, kindOf, oneLine, shortId } from './answer-words.ts';
 import { type Control, withControl } from './control.ts';

@@ -8,7 +8,7 @@ import { readDocument } from '../config/document.ts';
 import { type HostKind, hostKind, type WayIn } from '../config/hosts.ts';
 import { readHostFile, replaceHostFile } from '../config/hosts-file.ts';
 import { realPathsOf } from '../config/real-paths.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { agrees } from './agree.ts';
 import { withControl } from './control.ts';
 import { unified } from './install-difference.ts';

@@ -1,7 +1,7 @@
 // `login` and `logout`: proves to a remote server who you are. The URL is always printed, so that it can be opened
 // elsewhere; the daemon takes what the browser brings back, and this waits for it.
 
-import type { LoginOutcome, LoginStart } from '../servers/oauth/methods.ts';
+import type { LoginOutcome, LoginStart } from '../operations/logins.ts';
 import { NO_BROWSER, openBrowser } from './browser.ts';
 import { type Control, withControl } from './control.ts';
 import { type Cli, OK } from './verb.ts';

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import { statusOf } from './daemon-status.ts';
 import { type Output, type Style, usage } from './output.ts';

@@ -1,7 +1,7 @@
 // Where a verb writes: data to stdout, messages to stderr, one JSON object for an error under --json.
 // What a server wrote is shown on a terminal without its control characters, so that it cannot drive the terminal.
 
-import { FAILURES, type FailureCode, sentence, TroupeError } from '../failures.ts';
+import { FAILURES, type FailureCode, sentence, TroupeError } from '../protocol/failures.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';

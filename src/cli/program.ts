@@ -11,7 +11,7 @@ export type Run = (work: Work, where: { readonly config?: string; readonly insta
 
 export function buildProgram(version: string, runHere: Run): Command {
   const program = new Command('troupe')
-    .description('Runs many MCP servers as one supervised cast of actors and puts them on a NATS bus.')
+    .description('Runs many MCP servers as one supervised fleet of actors and puts them on a NATS bus.')
     .version(version)
     .exitOverride()
     .configureHelp({ subcommandTerm: termOf })

@@ -1,7 +1,7 @@
 // `roots`: the directories that servers may know of. The list says who named each, and what is wrong with one that is no use.
 
 import { resolve } from 'node:path';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { oneLine } from './answer-words.ts';
 import { type Control, withControl } from './control.ts';
 import { usage } from './output.ts';

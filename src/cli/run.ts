@@ -3,7 +3,7 @@
 
 import { CommanderError } from 'commander';
 import { realPathsOf } from '../config/real-paths.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../protocol/version.ts';
 import { processOutput, reportError, usage } from './output.ts';
 import { buildProgram, type Run } from './program.ts';
 

@@ -6,7 +6,7 @@ import { isObject } from '../config/definition.ts';
 import { readDocument } from '../config/document.ts';
 import { addServer, removeServer } from '../config/edit.ts';
 import type { ServerDefinition } from '../config/schema.ts';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';
 import { statusOf } from './daemon-status.ts';
 import { usage } from './output.ts';

@@ -1,6 +1,7 @@
 // `call --task`: makes a call that outlives this process. The id alone goes to stdout, so that a script can keep it.
 
-import { isEnded, type TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { isEnded } from '../protocol/tasks.ts';
 import type { Control } from './control.ts';
 import { usage } from './output.ts';
 import { taskCommand } from './task-words.ts';

@@ -1,8 +1,8 @@
 // Tasks as the daemon lists them, page by page, and the one that somebody means by the beginning of its id.
 
-import { TroupeError } from '../failures.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { elements, member, stringOf } from '../protocol/json.ts';
-import type { TaskView } from '../tasks/task.ts';
 import type { Control } from './control.ts';
 import { usage } from './output.ts';
 

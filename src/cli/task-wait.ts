@@ -2,8 +2,8 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AskView } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Control } from './control.ts';
 import { openAsks } from './inbox.ts';
 import { showProgress } from './progress.ts';

@@ -1,7 +1,8 @@
 // How tasks are written for people: short ids that still tell them apart, a table that fits, and what each one waits for.
 // What a server said of itself stands there in one line, without anything that could drive the terminal.
 
-import { isEnded, type TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { isEnded } from '../protocol/tasks.ts';
 import { clean, oneLine } from './answer-words.ts';
 import { barCell } from './bars.ts';
 import type { Output, Style } from './output.ts';

@@ -1,7 +1,7 @@
 // `task get|result|wait|cancel`: one task, named by its id or by how that begins. `result` prints what `call` would have printed
 // and ends as it would have; `wait` only says how it ended: 0 completed, 5 the tool returned an error, 1 failed or cancelled.
 
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
 import { answerCommand, oneLine } from './answer-words.ts';
 import { barCell } from './bars.ts';
 import { printOutcome } from './call.ts';

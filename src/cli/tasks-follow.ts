@@ -1,8 +1,8 @@
 // `tasks -f`: the tasks as they go on. For eyes a table with bars that stays where it is, for pipes a line for each change, for
 // programs a task a line. Ctrl-C ends it and is no failure.
 
-import { TroupeError } from '../failures.ts';
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Control } from './control.ts';
 import type { Output } from './output.ts';
 import { cut } from './table.ts';

@@ -2,8 +2,8 @@
 // them; and it costs the daemon one page, however many tasks have ended long ago.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Control } from './control.ts';
 import { type Page, pageOf } from './task-find.ts';
 import { isOpen } from './task-words.ts';

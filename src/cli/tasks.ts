@@ -1,7 +1,7 @@
 // `tasks`: the calls that outlive their callers, newest last; with `-f` as they change; and `tasks prune`, which forgets those
 // that have ended.
 
-import type { TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
 import { type Control, withControl } from './control.ts';
 import { usage } from './output.ts';
 import { pages } from './task-find.ts';

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isHttpFlag } from '../config/http.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { type Status, statusOf, untilGone } from './daemon-status.ts';
 import { alreadyRunning, detach, type UpOptions } from './detach.ts';
 import { usage } from './output.ts';
@@ -33,7 +33,7 @@ async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Pro
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => {});
   // A limit on the size of files is like a full disk: the write fails, and whoever wrote deals with that.
   process.on('SIGXFSZ', () => {});
-  const { runDaemon } = await import('../daemon.ts');
+  const { runDaemon } = await import('../daemon/daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
   const daemon = await runDaemon({ paths, env, announce, ...(http !== undefined && { http }) });
   signals.pass(() => daemon.stop());

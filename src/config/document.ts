@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Complaint, Finding, Keys } from './complaints.ts';
 
 export type Document = {

@@ -4,7 +4,7 @@
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { findNodeAtLocation, type Node } from 'jsonc-parser';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { check, formatComplaint } from './complaints.ts';
 import { type Document, parseDocument, readDocument } from './document.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';

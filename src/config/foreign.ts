@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { formatComplaint } from './complaints.ts';
 import { isObject, type Raw } from './definition.ts';
 import { readDocument } from './document.ts';

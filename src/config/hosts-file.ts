@@ -3,7 +3,7 @@
 
 import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { replaceFile } from './replace.ts';
 
 /** The text of the file; the empty text if there is none. */

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Node } from 'jsonc-parser';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { formatComplaint } from './complaints.ts';
 import { type Document, parseDocument } from './document.ts';
 import { insertProperty } from './properties.ts';

@@ -2,7 +2,7 @@
 // read to know where each statement begins and ends; a file that cannot be read so far, or says the same in another
 // way, is not touched.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { type Statement, statementsOf } from './hosts-statements.ts';
 
 export type Table = {

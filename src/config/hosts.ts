@@ -3,7 +3,7 @@
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { settingsFolder } from './foreign.ts';
 import { withEntry } from './hosts-json.ts';
 import { withTable } from './hosts-toml.ts';

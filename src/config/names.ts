@@ -67,3 +67,6 @@ function editsBetween(typed: string, known: string): number {
   }
   return row[known.length] ?? 0;
 }
+
+/** A process beside the server's own: of another principal or session (`@`), or a further one of a pool (`~`). */
+export const isInstance = (name: string): boolean => /[@~]/.test(name);

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';
 
 export type Paths = {

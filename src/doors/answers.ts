@@ -1,9 +1,9 @@
 // What a host says once its session is open, on whatever it speaks over: each request is answered exactly once, a batch as
 // one, and a session that throws is a fault of ours, which costs that one request and nothing else.
 
-import { errorObject, type Failure, failureOf } from '../failures.ts';
 import { errorFrame } from '../protocol/compose.ts';
 import { ERA_FACTS } from '../protocol/eras.ts';
+import { errorObject, type Failure, failureOf } from '../protocol/failures.ts';
 import type { Frame, Malformed } from '../protocol/frame.ts';
 import type { HostSession, Line } from '../sessions/host.ts';
 import { NO_LINE, refusalFrame, takeApart } from './batches.ts';

@@ -2,8 +2,8 @@
 // request is answered once while the connection lives, and what comes after its end is dropped, never sent elsewhere.
 
 import type { Door } from '../calls/call.ts';
-import { errorObject, type Failure, failureOf } from '../failures.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
+import { errorObject, type Failure, failureOf } from '../protocol/failures.ts';
 import type { Frame, Malformed } from '../protocol/frame.ts';
 import type { HostSession, Scope, Sessions } from '../sessions/host.ts';
 import { createAnswers, ENDED, type Request } from './answers.ts';

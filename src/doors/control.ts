@@ -7,19 +7,14 @@ import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Call, Signal } from '../calls/call.ts';
-import { errorObject, type Failure, sentence, TroupeError } from '../failures.ts';
+import type { Handlers } from '../operations/operation.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { errorObject, type Failure, sentence, TroupeError } from '../protocol/failures.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
 import type { Pipe, PipeDoor } from './pipe.ts';
 
-/**
- * Methods beside `call`: parameters in, also as they came; a JSON value or the JSON itself out. A throw becomes a sentence.
- * The signal is of whoever asks, and aborts when they are gone.
- */
-export type Handlers = { readonly [method: string]: Handler };
-type Handler = (params: Record<string, unknown>, bytes: Buffer, signal: AbortSignal) => unknown;
 export type Calls = {
   submit(call: Call): boolean;
   cancel(principal: string, requestId: string, why: string): boolean;
@@ -28,10 +23,6 @@ export type Calls = {
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const OWNER = '_';
 const EMPTY = Buffer.from('{}');
-
-/** What a method throws that has the failure whole, and maybe a server's own error. */
-export const failing = (whole: Failure): TroupeError =>
-  new TroupeError(whole.code, whole.message, { cause: { failure: whole } });
 
 /** `mcp` turns a connection into an MCP session of its own. */
 export function openControl(

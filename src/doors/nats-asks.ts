@@ -8,7 +8,7 @@ import { isMessage, replyOf } from '../asks/replies.ts';
 import { json, maxPayload, toHeaders } from '../bus/frames.ts';
 import { isInbox, replies } from '../bus/replies.ts';
 import type { AskRequest, Subjects } from '../bus/subjects.ts';
-import { failureOf, TroupeError } from '../failures.ts';
+import { failureOf, TroupeError } from '../protocol/failures.ts';
 import { spansOf, stringOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';

@@ -2,7 +2,7 @@
 // first, the largest before the small ones, and says so; only then is there a next page.
 
 import type { AskView } from '../asks/ask.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 
 /** `next` is where to go on, when there is more. */
 export type InboxPage = { readonly page: Buffer; readonly next?: string };

@@ -5,17 +5,17 @@ import type { Request } from '../bus/subjects.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isKind, KINDS } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
-import { TroupeError } from '../failures.ts';
-import type { Cast } from '../servers/cast.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { cursorOf } from './requests.ts';
 
-type World = { readonly cast: Cast; readonly catalog: Catalog };
+type World = { readonly fleet: Fleet; readonly catalog: Catalog };
 
-export function listPage({ cast, catalog }: World, request: Request, body: Buffer, maxBytes: number): Buffer {
+export function listPage({ fleet, catalog }: World, request: Request, body: Buffer, maxBytes: number): Buffer {
   const { server, caller, tail: kind } = request;
   if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
-  const member = cast.knownFor(server, caller);
+  const member = fleet.knownFor(server, caller);
   const own = catalog.get(member?.name ?? server, kind);
   const listing = own.hash ? own : catalog.get(server, kind);
   mustOffer(member, KINDS[kind].method);

@@ -5,9 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Msg, NatsConnection, Subscription } from 'nats';
 import type { Replies, ReplyStream } from '../bus/replies.ts';
 import type { Subjects, TaskRequest } from '../bus/subjects.ts';
-import type { Outcome } from '../calls/call.ts';
-import { failureOf, TroupeError } from '../failures.ts';
-import type { Tasks, TaskView } from '../tasks/task.ts';
+import type { Outcome, TaskView } from '../calls/call.ts';
+import { failureOf, TroupeError } from '../protocol/failures.ts';
+import type { Tasks } from '../tasks/task.ts';
 import { createQuota } from './quota.ts';
 import { wishesOf } from './requests.ts';
 

@@ -1,8 +1,9 @@
 // The list of tasks in pages that fit into a message of the bus. Where a page of the tasks themselves does not fit it ends
 // earlier, and its cursor says in which page, and after which task, to go on: none is left out.
 
-import { TroupeError } from '../failures.ts';
-import type { Tasks, TaskView } from '../tasks/task.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { Tasks } from '../tasks/task.ts';
 
 /** `next` is where to go on, when there is more. */
 export type TaskPage = { readonly page: Buffer; readonly next?: string };

@@ -8,8 +8,8 @@ import { isInbox, replies } from '../bus/replies.ts';
 import type { Pattern, Request, Subjects } from '../bus/subjects.ts';
 import type { Call, Outcome, Signal } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../failures.ts';
-import type { Cast } from '../servers/cast.ts';
+import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../protocol/failures.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
 import type { Order, Tasks } from '../tasks/task.ts';
@@ -21,7 +21,7 @@ export type NatsDoorOptions = {
   readonly nc: NatsConnection;
   readonly subjects: Subjects;
   readonly daemon: string;
-  readonly cast: Cast;
+  readonly fleet: Fleet;
   readonly catalog: Catalog;
   /** Calls whose outcome is kept. */
   readonly tasks: Pick<Tasks, 'create'>;
@@ -37,7 +37,7 @@ const MAX_PARSED = 4_096;
 const NOTHING: Outcome = { ok: true, result: Buffer.from('{}'), isError: false };
 
 export function natsDoor(options: NatsDoorOptions) {
-  const { nc, subjects, daemon, cast, catalog, tasks, onProgress, onTrouble } = options;
+  const { nc, subjects, daemon, fleet, catalog, tasks, onProgress, onTrouble } = options;
   const reply = replies(nc, { onLost: onTrouble });
   const parsed = new Map<string, Request>();
   const open = new Map<string, { subscriptions: Subscription[]; stop: () => Promise<void> }>();
@@ -50,7 +50,7 @@ export function natsDoor(options: NatsDoorOptions) {
 
   function openServer(name: string): void {
     if (open.has(name)) return;
-    const service = serviceOf(name, { subjects, daemon, cast, catalog });
+    const service = serviceOf(name, { subjects, daemon, fleet, catalog });
     const subscriptions = subjects
       .patterns(name, daemon)
       .map(({ subject, queue, verb }) => subscribe(subject, queue, (msg) => take(service, verb, msg)));
@@ -118,7 +118,7 @@ export function natsDoor(options: NatsDoorOptions) {
       return void create(order, msg)
         .then(() => service.countCall(request, order.tool, startedAt, NOTHING))
         .catch(refuse);
-    if (request.verb === 'list') return answer(listPage({ cast, catalog }, request, body, maxPayload(nc) - PAGE_ROOM));
+    if (request.verb === 'list') return answer(listPage({ fleet, catalog }, request, body, maxPayload(nc) - PAGE_ROOM));
     if (request.verb === 'subscribe' || request.verb === 'unsubscribe')
       return void listen(request, msg, uriOf(body)).then(answer).catch(refuse);
     begin(service, request, msg, body, startedAt);
@@ -132,11 +132,11 @@ export function natsDoor(options: NatsDoorOptions) {
 
   /** Listening is a lease, renewed by asking again: on a bus nobody says that they left. */
   async function listen({ verb, server, caller }: Request, msg: Msg, uri: string): Promise<Buffer> {
-    const member = cast.memberFor(server, caller);
+    const member = fleet.memberFor(server, caller);
     if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
     mustOffer(member, 'resources/subscribe');
     const holder = `${caller} ${msg.headers?.get('Troupe-Subscriber') ?? ''}`;
-    if (member.state === 'asleep') cast.tell(member.name, { type: 'wanted' });
+    if (member.state === 'asleep') fleet.tell(member.name, { type: 'wanted' });
     if (verb === 'subscribe') await member.subscriptions.add(uri, holder);
     else await member.subscriptions.remove(uri, holder);
     const subject = subjects.resourceUpdated(server, uri, member.principal);
@@ -146,11 +146,11 @@ export function natsDoor(options: NatsDoorOptions) {
   function begin(service: Service, request: Request, msg: Msg, body: Buffer, startedAt: number): void {
     const { requestId, isNamed, isStream, timeoutMs } = wishesOf(msg);
     const { caller, server } = request;
-    if (isNamed && cast.isInFlight(caller, requestId))
+    if (isNamed && fleet.isInFlight(caller, requestId))
       throw new TroupeError('invalid', `a call with Troupe-Request-Id ${requestId} is in flight; use another id`);
     const asked = askedOf(request, msg, body);
     const stream = isStream
-      ? reply.stream(msg, () => cast.cancel(caller, requestId, 'the caller went away'))
+      ? reply.stream(msg, () => fleet.cancel(caller, requestId, 'the caller went away'))
       : undefined;
     const settle = (outcome: Outcome): void => {
       service.countCall(request, asked.name, startedAt, outcome);
@@ -171,7 +171,7 @@ export function natsDoor(options: NatsDoorOptions) {
     const fail = (code: FailureCode, message: string): void =>
       call.settle({ ok: false, failure: { code, delivery: 'not sent', message, server: call.server } });
     try {
-      if (!cast.submit(call))
+      if (!fleet.submit(call))
         fail('unknownServer', `server ${call.server} was removed; troupe ps lists those there are`);
     } catch (error) {
       fail(error instanceof TroupeError ? error.code : 'internal', sentence(error));
@@ -181,7 +181,7 @@ export function natsDoor(options: NatsDoorOptions) {
   function cancel(msg: Msg): void {
     const request = subjects.parse(msg.subject);
     // Silence if we do not have it: another daemon may, and a caller's id is nobody else's business.
-    if (request && cast.cancel(request.caller, request.tail, 'the caller cancelled it') && msg.reply)
+    if (request && fleet.cancel(request.caller, request.tail, 'the caller cancelled it') && msg.reply)
       void reply.answer(msg, NOTHING);
   }
 

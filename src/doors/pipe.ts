@@ -2,8 +2,8 @@
 // takes its session with it; a daemon that goes leaves it for the shim to come back to.
 
 import type { Socket } from 'node:net';
-import { TroupeError } from '../failures.ts';
 import { notificationFrame } from '../protocol/compose.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Sessions } from '../sessions/host.ts';

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { Msg, MsgHdrs } from 'nats';
 import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
 import { durationOf } from '../config/durations.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member, members, stringOf } from '../protocol/json.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { Order } from '../tasks/task.ts';

@@ -4,13 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
 import { type Headers, toHeaders } from '../bus/frames.ts';
+import { type FrameSender, frameJoiner, frameSender } from '../bus/rpc-frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import type { HostSession } from '../sessions/host.ts';
 import { createAnswers, ENDED } from './answers.ts';
 import { refusalFrame } from './batches.ts';
-import { type FrameSender, frameJoiner, frameSender } from './rpc-frames.ts';
 
 export type RpcWorld = {
   readonly nc: NatsConnection;

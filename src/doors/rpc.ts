@@ -4,12 +4,12 @@
 import type { Msg, NatsConnection, Subscription } from 'nats';
 import { type Headers, json } from '../bus/frames.ts';
 import { isInbox } from '../bus/replies.ts';
+import { frameSender } from '../bus/rpc-frames.ts';
 import type { Opener, Subjects } from '../bus/subjects.ts';
-import { errorObject, type Failure, failureOf, natsCode, rpcCodeOf } from '../failures.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
+import { errorObject, type Failure, failureOf, natsCode, rpcCodeOf } from '../protocol/failures.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import type { HostSession, Scope, Sessions } from '../sessions/host.ts';
-import { frameSender } from './rpc-frames.ts';
 import { numberOf, publishTo, type RpcSession, type RpcWorld, rpcSession } from './rpc-session.ts';
 
 export type RpcDoorOptions = {

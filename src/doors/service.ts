@@ -4,15 +4,15 @@ import { countRequest, type Endpoint, newEndpoint, type ServiceDescription } fro
 import { QUEUE, type Request, type Subjects, type Verb } from '../bus/subjects.ts';
 import type { Outcome } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Cast } from '../servers/cast.ts';
+import type { Fleet } from '../servers/fleet.ts';
 
 export type Service = ReturnType<typeof serviceOf>;
-type World = { readonly subjects: Subjects; readonly daemon: string; readonly cast: Cast; readonly catalog: Catalog };
+type World = { readonly subjects: Subjects; readonly daemon: string; readonly fleet: Fleet; readonly catalog: Catalog };
 
 /** Beyond so many tools their endpoints are not listed, so they need no counts either. */
 const MAX_TOOLS = 256;
 
-export function serviceOf(name: string, { subjects, daemon, cast, catalog }: World) {
+export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: World) {
   const bare = subjects.patterns(name, daemon).filter(({ tree }) => tree === 'bare');
   const verbs = new Map(bare.map(({ verb, subject }) => [verb, newEndpoint(verb, subject, QUEUE)]));
   const tools = new Map<string, Endpoint>();
@@ -34,10 +34,10 @@ export function serviceOf(name: string, { subjects, daemon, cast, catalog }: Wor
 
   const description: ServiceDescription = {
     server: name,
-    version: () => cast.member(name)?.facts?.version ?? '0.0.0',
+    version: () => fleet.member(name)?.facts?.version ?? '0.0.0',
     description: `MCP server ${name}, run by troupe on ${daemon}`,
     metadata() {
-      const member = cast.member(name);
+      const member = fleet.member(name);
       const { entries, hash } = catalog.get(name, 'tools');
       return {
         ...{

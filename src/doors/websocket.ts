@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { HttpSettings } from '../config/types.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import type { Scope, Sessions } from '../sessions/host.ts';
 import { type Connection, serveConnection } from './connections.ts';

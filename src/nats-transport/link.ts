@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Empty, type Msg, type NatsConnection } from 'nats';
 import { maxPayload } from '../bus/frames.ts';
-import { type FrameSender, frameJoiner, frameSender } from '../doors/rpc-frames.ts';
+import { type FrameSender, frameJoiner, frameSender } from '../bus/rpc-frames.ts';
 import { ledger, type Said } from './ledger.ts';
 import { type Message, readMessage, type Status, unknownOutcome } from './message.ts';
 import { createOpenings } from './opening.ts';

@@ -1,6 +1,6 @@
 // JSON-RPC messages as the SDK has them: objects, of whose members only the transport's few are named here.
 
-import { errorObject } from '../failures.ts';
+import { errorObject } from '../protocol/failures.ts';
 
 export type Message = { readonly jsonrpc: '2.0' };
 export type Fields = {

@@ -6,7 +6,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema.ts';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';

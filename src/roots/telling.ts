@@ -3,7 +3,7 @@
 
 import { createActor, fromPromise } from 'xstate';
 import { rootsMachine } from '../../machines/roots.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Member } from '../servers/member.ts';
 import type { Root } from './root.ts';
 

@@ -3,9 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Call } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
-import { type Failure, rpcCodeOf, TroupeError } from '../failures.ts';
-
-export type Ask = (method: string, params: object, timeoutMs?: number) => Promise<Buffer>;
+import type { Ask } from '../catalog/fetch.ts';
+import { type Failure, rpcCodeOf, TroupeError } from '../protocol/failures.ts';
 
 /** The result's bytes, or a TroupeError with the server's own words. */
 export function asker(lane: Lane, server: string): Ask {

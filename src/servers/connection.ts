@@ -4,9 +4,9 @@
 import { fromCallback } from 'xstate';
 import type { FromConnection, ServerSpec, ToConnection } from '../../machines/server.ts';
 import type { Call } from '../calls/call.ts';
-import { failpoint } from '../failpoints.ts';
-import { sentence } from '../failures.ts';
-import type { Facts } from './facts.ts';
+import type { Facts } from '../catalog/facts.ts';
+import { sentence } from '../protocol/failures.ts';
+import { failpoint } from '../telemetry/failpoints.ts';
 import { watchHealth } from './health.ts';
 import type { LinkEvents } from './link.ts';
 import type { Member } from './member.ts';

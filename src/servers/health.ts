@@ -2,8 +2,8 @@
 // while it works, and its calls have deadlines of their own. It also keeps a noisy one from taking all our time.
 
 import type { FromConnection } from '../../machines/server.ts';
-import { sentence } from '../failures.ts';
-import type { Ask } from './ask.ts';
+import type { Ask } from '../catalog/fetch.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Link } from './link.ts';
 import type { Member } from './member.ts';
 

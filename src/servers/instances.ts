@@ -3,8 +3,9 @@
 // process of those who have a pool of them; a pool never takes the room of somebody who has none.
 
 import { createHash } from 'node:crypto';
+import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Member } from './member.ts';
 
 export type InstancesOptions = {
@@ -96,9 +97,6 @@ const instanceName = (server: string, tenant: string): string => `${server}@${te
 
 /** A server's own name has neither sign; a principal's may have both. */
 const furtherName = ({ server, name }: Member, slot: number): string => `${server}~${slot}${name.slice(server.length)}`;
-
-/** A process beside the server's own. */
-export const isInstance = (name: string): boolean => /[@~]/.test(name);
 
 /** Who gets a process: the principal, or the one session, which is named by a part of its id that gives nothing away. */
 const tenantOf = ({ settings }: ServerConfig, principal: string, holder: string | undefined): string =>

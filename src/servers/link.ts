@@ -2,8 +2,8 @@
 // became of them; it never throws inward, and it is silent once it was killed.
 
 import type { Call } from '../calls/call.ts';
-import type { Failure } from '../failures.ts';
 import type { Era } from '../protocol/eras.ts';
+import type { Failure } from '../protocol/failures.ts';
 
 export type Link = {
   /** `id` is the frame's own; the call is for transports that say more of it than the frame, such as HTTP headers. */

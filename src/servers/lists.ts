@@ -2,11 +2,11 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
+import { mayAsk } from '../catalog/facts.ts';
+import type { Ask } from '../catalog/fetch.ts';
 import { fetchList } from '../catalog/fetch.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
-import { sentence } from '../failures.ts';
-import type { Ask } from './ask.ts';
-import { mayAsk } from './facts.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Member } from './member.ts';
 import { isAllowed } from './policy.ts';
 import { offerable } from './remote/mirrored.ts';

@@ -1,10 +1,10 @@
-// One server of the cast as the rest of the daemon knows it: its configuration, its calls in flight, and what is known of
+// One server of the fleet as the rest of the daemon knows it: its configuration, its calls in flight, and what is known of
 // it at this moment. Its machine decides; this is what its machine's ports read and write.
 
 import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
+import type { Facts } from '../catalog/facts.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import type { Facts } from './facts.ts';
 import { principalOf } from './instances.ts';
 import type { Pool } from './pool.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';

@@ -3,10 +3,10 @@
 
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import { mayAsk } from '../catalog/facts.ts';
 import { permission } from '../catalog/naming.ts';
 import { nearest } from '../config/names.ts';
-import { type Failure, type FailureCode, TroupeError } from '../failures.ts';
-import { mayAsk } from './facts.ts';
+import { type Failure, type FailureCode, TroupeError } from '../protocol/failures.ts';
 import type { Member } from './member.ts';
 
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {

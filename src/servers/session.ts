@@ -3,12 +3,12 @@
 
 import type { Answer } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
+import type { Facts } from '../catalog/facts.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
-import { VERSION, VIA } from '../version.ts';
+import { VERSION, VIA } from '../protocol/version.ts';
 import { asker } from './ask.ts';
-import type { Facts } from './facts.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
 import type { Upstream } from './upstream.ts';
 import { relatedTask, withoutRelated, withRelated } from './upstream-task.ts';

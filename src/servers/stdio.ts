@@ -2,13 +2,13 @@
 // that it can be found after we were killed; what it says on stderr is kept to explain its death.
 
 import type { StdioServer } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { splitLines } from '../protocol/lines.ts';
+import { processIdentity } from '../store/process-identity.ts';
 import type { Store } from '../store/store.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import { spawnChild } from './child.ts';
 import { childEnvironment } from './environment.ts';
-import { processIdentity } from './identity.ts';
 import type { Link, LinkEvents } from './link.ts';
 import type { Member } from './member.ts';
 import { readStderr } from './stderr.ts';

@@ -2,12 +2,12 @@
 // subscriptions made again; and what it says unasked is told to those whom it concerns.
 
 import type { Logger } from 'pino';
-import { sentence } from '../failures.ts';
+import { mayAsk } from '../catalog/facts.ts';
+import type { Ask } from '../catalog/fetch.ts';
+import { sentence } from '../protocol/failures.ts';
 import { type Level, mostVerbose } from '../protocol/levels.ts';
 import { allowance } from '../telemetry/allowance.ts';
-import type { Ask } from './ask.ts';
 import { type Audience, audienceOf, requestBehind } from './attribution.ts';
-import { mayAsk } from './facts.ts';
 import type { Lists } from './lists.ts';
 import type { Member } from './member.ts';
 import type { Said } from './notices.ts';

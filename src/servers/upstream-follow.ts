@@ -5,8 +5,8 @@ import { FORGOTTEN, type Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
-import { type Failure, rpcCodeOf } from '../failures.ts';
-import { isEnded, type TaskStatus } from '../tasks/task.ts';
+import { type Failure, rpcCodeOf } from '../protocol/failures.ts';
+import { isEnded, type TaskStatus } from '../protocol/tasks.ts';
 import { readTask, type Told, withoutRelated } from './upstream-task.ts';
 
 export type FollowWorld = {

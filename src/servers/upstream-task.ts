@@ -6,7 +6,7 @@ import type { UpstreamTask } from '../calls/call.ts';
 import { member } from '../protocol/json.ts';
 import { withMeta, withoutMeta } from '../protocol/meta.ts';
 import { textAt } from '../protocol/rewrite.ts';
-import { RELATED_TASK } from '../tasks/task.ts';
+import { RELATED_TASK } from '../protocol/tasks.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 
 export type Told = UpstreamTask & { readonly pollMs?: number };

@@ -1,6 +1,6 @@
 // The `task` member of a call's params, by which a host of 2025-11-25 wants it run as a task, and for how long it may live.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member, spansOf } from '../protocol/json.ts';
 import { withoutMember } from '../protocol/meta.ts';
 import { OPEN_BRACE } from '../protocol/scan.ts';

@@ -3,9 +3,9 @@
 
 import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
-import { errorObject, TroupeError } from '../failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era } from '../protocol/eras.ts';
+import { errorObject, TroupeError } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/progress-token.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { sessionHolder } from '../servers/instances.ts';
@@ -83,7 +83,7 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
   function submit(call: Call, id: string): void {
     let isTaken = false;
     try {
-      isTaken = world.cast.submit(call);
+      isTaken = world.fleet.submit(call);
     } finally {
       if (!isTaken) inFlight.delete(id);
     }
@@ -102,7 +102,7 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     /** False when no such request is in flight here. */
     cancel(id: string, why = 'the caller cancelled it'): boolean {
       const requestId = inFlight.get(id);
-      return requestId !== undefined && world.cast.cancel(principal, requestId, why);
+      return requestId !== undefined && world.fleet.cancel(principal, requestId, why);
     },
     cancelAll(why: string): void {
       for (const id of [...inFlight.keys()]) this.cancel(id, why);

@@ -4,14 +4,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
-import type { Cast } from '../servers/cast.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 
 const PATIENCE_MS = 15_000;
 const LOOK_MS = 20;
 const COMING = new Set(['opening', 'waiting', 'asleep', 'ready']);
 
-export function createFirstList(cast: Cast, catalog: Catalog) {
+export function createFirstList(fleet: Fleet, catalog: Catalog) {
   const waiting = new Map<string, Promise<void>>();
   const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
     catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
@@ -19,7 +19,7 @@ export function createFirstList(cast: Cast, catalog: Catalog) {
   async function untilKnown(process: Member, kind: Kind): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (!isKnown(process, kind) && COMING.has(process.state) && performance.now() < deadline) {
-      if (process.state === 'asleep') cast.tell(process.name, { type: 'wanted' });
+      if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
       await wait(LOOK_MS);
     }
   }

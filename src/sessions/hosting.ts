@@ -5,7 +5,7 @@ import type { NatsConnection } from 'nats';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/schema.ts';
 import type { Roots } from '../roots/roots.ts';
-import type { Cast } from '../servers/cast.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
 import type { Seal } from '../store/seal.ts';
@@ -22,7 +22,7 @@ import type { Attend, World } from './world.ts';
 
 export type HostingOptions = {
   readonly config: () => Config;
-  readonly cast: Cast;
+  readonly fleet: Fleet;
   readonly catalog: Catalog;
   readonly store: Store;
   readonly seal: Seal;
@@ -42,13 +42,13 @@ export type HostingOptions = {
 export type Hosting = ReturnType<typeof createHosting>;
 
 export function createHosting(options: HostingOptions) {
-  const { config, cast, catalog, store, daemon, isAlive, onTrouble } = options;
+  const { config, fleet, catalog, store, daemon, isAlive, onTrouble } = options;
   const { maxSessions, maxStreams, sessionIdleMs: idleMs } = config().http;
-  const scopes = createScopes({ config, cast, catalog });
+  const scopes = createScopes({ config, fleet, catalog });
   const streams = createStreams({ store, daemon, isAlive, maxStreams, onTrouble });
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
   const world: World = {
-    ...{ cast, catalog, store, scopes, streams, roots: options.roots, firstList: createFirstList(cast, catalog) },
+    ...{ fleet, catalog, store, scopes, streams, roots: options.roots, firstList: createFirstList(fleet, catalog) },
     ...{ setLevels: options.setLevels, handOver: handover.handOver, tasks: options.tasks, attend: options.attend },
   };
   const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, family: options.family, onTrouble });

@@ -1,12 +1,12 @@
 // The answer to `initialize`: which version we speak with this host, what the servers behind its endpoint can do together,
 // and what they want it to know. It is made of what is known now; nobody waits for a slow server.
 
-import { TroupeError } from '../failures.ts';
+import type { Facts } from '../catalog/facts.ts';
 import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { isJsonObject } from '../protocol/value.ts';
-import type { Facts } from '../servers/facts.ts';
+import { VERSION, VIA } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
-import { VERSION, VIA } from '../version.ts';
 import { isMany } from './scopes.ts';
 
 export type Wanted = {

@@ -2,7 +2,7 @@
 // they hold after a restart, and both are asked of the servers on the host's behalf.
 
 import type { View } from '../catalog/view.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { mustOffer } from '../servers/policy.ts';
@@ -15,7 +15,7 @@ const EMPTY = Buffer.from('{}');
 const MAX_SUBSCRIPTIONS = 1_000;
 const AGREE_MS = 1_000;
 
-export function createInterests({ cast, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
+export function createInterests({ fleet, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
   const { principal, session } = viewer;
   const subscriptions = new Map<string, { server: string; uri: string }>();
   const holder = `session ${session}`;
@@ -24,17 +24,17 @@ export function createInterests({ cast, store, scopes, setLevels }: World, viewe
 
   /** The lease of a session is the session itself. */
   async function listen(server: string, uri: string): Promise<void> {
-    const process = cast.memberFor(server, principal, session);
+    const process = fleet.memberFor(server, principal, session);
     if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
     mustOffer(process, 'resources/subscribe');
-    if (process.state === 'asleep') cast.tell(process.name, { type: 'wanted' });
+    if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
     await process.subscriptions.add(uri, holder, Number.POSITIVE_INFINITY);
     subscriptions.set(keyOf(server, uri), { server, uri });
   }
 
   async function forget(server: string, uri: string): Promise<void> {
     subscriptions.delete(keyOf(server, uri));
-    await cast.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
+    await fleet.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
   }
 
   /** The truth is in the rows: another daemon may have been told that the host no longer listens. */

@@ -9,7 +9,7 @@ type Announced = 'tools' | 'prompts' | 'resources';
 
 const PAGE_BYTES = 1024 * 1024;
 
-export function createLists({ scopes, cast, catalog, firstList }: World, viewer: Viewer) {
+export function createLists({ scopes, fleet, catalog, firstList }: World, viewer: Viewer) {
   const view = () => scopes.viewFor(viewer);
   const hashOf = (kind: Announced) =>
     kind === 'resources' ? `${view().hash('resources')} ${view().hash('templates')}` : view().hash(kind);
@@ -23,7 +23,7 @@ export function createLists({ scopes, cast, catalog, firstList }: World, viewer:
     async page(method: string, params: Buffer): Promise<Buffer> {
       const kind = ALL_KINDS.find((each) => KINDS[each].method === method) as Kind;
       const value = member(params, 'cursor');
-      const process = isMany(viewer.scope) ? undefined : cast.knownFor(viewer.scope, viewer.principal, viewer.session);
+      const process = isMany(viewer.scope) ? undefined : fleet.knownFor(viewer.scope, viewer.principal, viewer.session);
       if (process) await firstList(process, kind);
       const page = view().page(kind, value && (stringOf(value) ?? ''), PAGE_BYTES);
       const announced = kind === 'templates' ? 'resources' : kind;

@@ -1,7 +1,7 @@
 // Those who read streams now. They read from the disk, so that a reader misses nothing and sees nothing twice, whoever wrote
 // it: our own commits wake them, and one small question from time to time finds what another daemon wrote, or that it died.
 
-import { FAILURES } from '../failures.ts';
+import { FAILURES } from '../protocol/failures.ts';
 import type { EventRow, Store, StreamRow } from '../store/store.ts';
 import type { Place, StreamEvent, Streams } from './host.ts';
 

@@ -1,7 +1,7 @@
 // How a session says no: the error object of whatever went wrong with a request. A resource that is not there has a code of
 // its own in MCP.
 
-import { errorObject, failureOf } from '../failures.ts';
+import { errorObject, failureOf } from '../protocol/failures.ts';
 import { NotFound } from './targets.ts';
 
 export function errorOf(error: unknown): Buffer {

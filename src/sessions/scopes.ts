@@ -2,15 +2,15 @@
 // principal at one endpoint share a view, unless some server there gives each session a process of its own.
 
 import type { Catalog } from '../catalog/catalog.ts';
+import { hasTasks } from '../catalog/facts.ts';
 import { supportIn } from '../catalog/task-support.ts';
 import { createView, type Source, type View } from '../catalog/view.ts';
 import type { Config } from '../config/schema.ts';
-import type { Cast } from '../servers/cast.ts';
-import { hasTasks } from '../servers/facts.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member, ServerState } from '../servers/member.ts';
 import type { Scope } from './host.ts';
 
-export type ScopesOptions = { readonly config: () => Config; readonly cast: Cast; readonly catalog: Catalog };
+export type ScopesOptions = { readonly config: () => Config; readonly fleet: Fleet; readonly catalog: Catalog };
 /** Whose eyes: a principal's, or those of one session where processes are not shared. */
 export type Viewer = {
   readonly scope: Scope;
@@ -26,7 +26,7 @@ const MAX_VIEWS = 256;
 /** Behind an endpoint of many, what these servers offer is not shown: nobody could use it. */
 const HIDDEN: readonly ServerState[] = ['failed', 'stopped', 'needs login'];
 
-export function createScopes({ config, cast, catalog }: ScopesOptions) {
+export function createScopes({ config, fleet, catalog }: ScopesOptions) {
   const views = new Map<string, View>();
   let states = 0;
   let epoch = 0;
@@ -50,7 +50,7 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
 
   function sources({ scope, principal, session, knowsTasks }: Viewer): Source[] {
     return (serversOf(scope) ?? []).flatMap((server) => {
-      const member = cast.knownFor(server, principal, session);
+      const member = fleet.knownFor(server, principal, session);
       if (!member || (isMany(scope) && HIDDEN.includes(member.state))) return [];
       // Until its own lists are read, one's own process is expected to offer what the owner's does.
       const key = catalog.get(member.name, 'tools').hash ? member.name : server;
@@ -58,7 +58,7 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
     });
   }
 
-  const isTaskServer = ({ facts, server }: Member): boolean => hasTasks(facts ?? cast.member(server)?.facts);
+  const isTaskServer = ({ facts, server }: Member): boolean => hasTasks(facts ?? fleet.member(server)?.facts);
 
   /** Asked for with every call, so made anew only when a server or a list has changed. */
   function cached(viewer: Viewer): () => Source[] {
@@ -78,7 +78,7 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
     sources,
     /** What a server says of calling that tool as a task; undefined where troupe runs its tasks, or nothing is known. */
     taskSupport({ principal, session }: Pick<Viewer, 'principal' | 'session'>, server: string, tool: string) {
-      const member = cast.knownFor(server, principal, session);
+      const member = fleet.knownFor(server, principal, session);
       if (!member || !isTaskServer(member)) return undefined;
       const own = catalog.get(member.name, 'tools');
       return supportIn((own.hash ? own : catalog.get(server, 'tools')).entries).get(tool);
@@ -115,7 +115,7 @@ export function createScopes({ config, cast, catalog }: ScopesOptions) {
     },
     /** The processes that a viewer's calls go to, as far as they are there. */
     members: ({ scope, principal, session }: Viewer): Member[] =>
-      (serversOf(scope) ?? []).flatMap((server) => cast.knownFor(server, principal, session) ?? []),
+      (serversOf(scope) ?? []).flatMap((server) => fleet.knownFor(server, principal, session) ?? []),
   };
 }
 

@@ -116,12 +116,12 @@ export function createSession(world: World, identity: Identity) {
     hostRoots.answered(id, answer) || questions.answered(id, answer);
 
   const isServedBy = (process: Member): boolean =>
-    world.cast.knownFor(process.server, principal, session) === process &&
+    world.fleet.knownFor(process.server, principal, session) === process &&
     world.scopes.serversOf(scope)?.includes(process.server) === true;
 
   /** Who never asked for a level hears what that server was configured to say, whatever others have asked for. */
   function hears(server: string, level: string): boolean {
-    return isLoud(level, interests.level ?? world.cast.member(server)?.config.settings.logLevel);
+    return isLoud(level, interests.level ?? world.fleet.member(server)?.config.settings.logLevel);
   }
 
   /** A stream that was never opened has no reader to keep log lines for. */
@@ -183,7 +183,7 @@ export function createSession(world: World, identity: Identity) {
       await interests.dispose();
       world.scopes.forgetSession(session);
       await tasks.untilEnded();
-      world.cast.release(session);
+      world.fleet.release(session);
     },
   };
 }

@@ -3,8 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Door } from '../calls/call.ts';
-import { TroupeError } from '../failures.ts';
 import { eraOf, LATEST } from '../protocol/eras.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { levelOf } from '../protocol/levels.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostSession, Opening, Sessions } from './host.ts';

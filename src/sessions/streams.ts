@@ -2,7 +2,7 @@
 // disk's own, so that it is higher than every earlier one whichever daemon wrote it.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Store, StreamRow } from '../store/store.ts';
 import type { Stream, Streams } from './host.ts';
 import { createReaders, eventId } from './readers.ts';

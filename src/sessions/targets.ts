@@ -1,7 +1,7 @@
 // From the name by which a host calls something to the server that has it, and the params as that server knows them.
 
 import type { View } from '../catalog/view.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };

@@ -2,10 +2,10 @@
 // host leaves, or its session ends, only the waiting is over.
 
 import type { Ask, Asking, Outcome } from '../calls/call.ts';
-import { errorObject, TroupeError } from '../failures.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
+import { errorObject, TroupeError } from '../protocol/failures.ts';
 import { withMeta, withoutMeta } from '../protocol/meta.ts';
-import { RELATED_TASK } from '../tasks/task.ts';
+import { RELATED_TASK } from '../protocol/tasks.ts';
 import { type Beginning, type CallsOptions, named } from './calls.ts';
 import type { Line } from './host.ts';
 import type { OpenLine } from './questions.ts';

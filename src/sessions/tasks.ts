@@ -2,13 +2,15 @@
 // principal's, so any session of his may look; it goes on when the session that made it has ended.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
+import type { TaskView } from '../calls/call.ts';
 import { notificationFrame } from '../protocol/compose.ts';
 import { ERA_FACTS } from '../protocol/eras.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { withoutMember } from '../protocol/meta.ts';
+import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, taskOf } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
-import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, type TaskNews, type TaskView, taskOf } from '../tasks/task.ts';
+import type { TaskNews } from '../tasks/task.ts';
 import { isAugmented, lifeOf } from './augmentation.ts';
 import { type Beginning, type CallsOptions, progressParams } from './calls.ts';
 import type { Viewer } from './scopes.ts';
@@ -68,7 +70,7 @@ export function createTasks({ world, identity, view, questions, isLoud, viewer, 
   }
 
   const isWorking = (): boolean =>
-    world.cast
+    world.fleet
       .members()
       .some(({ principal: whose, lane }) => whose === sessionHolder(session) && lane.inFlight + lane.queued > 0);
 

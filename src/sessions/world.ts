@@ -5,7 +5,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
 import type { Frame } from '../protocol/frame.ts';
 import type { Roots } from '../roots/roots.ts';
-import type { Cast } from '../servers/cast.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';
 import type { Tasks } from '../tasks/task.ts';
@@ -21,7 +21,7 @@ export type Attend = (to: {
 }) => void;
 
 export type World = {
-  readonly cast: Cast;
+  readonly fleet: Fleet;
   readonly catalog: Catalog;
   readonly store: Store;
   readonly scopes: Scopes;

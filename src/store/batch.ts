@@ -2,7 +2,7 @@
 // A statement that SQLite refuses undoes only itself; the others of its batch are committed.
 
 import type { Database, Statement } from 'better-sqlite3';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Fault, Verdict } from './messages.ts';
 import type { Packed } from './packing.ts';
 import { arityOf, WRITES, type WriteName } from './statements.ts';

@@ -3,7 +3,7 @@
 
 import { uptime as machineUptime } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { bootId } from '../servers/identity.ts';
+import { bootId } from './process-identity.ts';
 import type { Store } from './store.ts';
 
 export type Clock = {

@@ -2,7 +2,7 @@
 // better-sqlite3 is built so that a reopened WAL database silently falls back to synchronous=NORMAL.
 
 import Sqlite, { type Database } from 'better-sqlite3';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 
 /** Below this version two connections could corrupt a WAL database while one of them made a checkpoint. */
 const SAFE_SQLITE = [3, 51, 3] as const;

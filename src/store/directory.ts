@@ -3,7 +3,7 @@
 
 import { chmodSync, closeSync, mkdirSync, openSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { sentence, TroupeError } from '../failures.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 
 /** Makes the directory if need be and returns the path of the file in it, which exists and is private. */
 export function prepareFile(directory: string, name: string): string {

@@ -1,6 +1,6 @@
 // What the main thread and the writer thread say to each other. One batch is under way at a time, so batches need no number.
 
-import type { FailureCode } from '../failures.ts';
+import type { FailureCode } from '../protocol/failures.ts';
 import type { Packed } from './packing.ts';
 
 export type Health = { readonly state: 'ready' | 'full' | 'locked' | 'failed' | 'closed'; readonly message: string };

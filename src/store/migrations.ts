@@ -2,7 +2,7 @@
 // A migration that has been released is never edited: the next change is the next file.
 
 import type { Database } from 'better-sqlite3';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { core } from './migrations/001-core.ts';
 import { sessions } from './migrations/002-sessions.ts';
 import { oauth } from './migrations/003-oauth.ts';

@@ -1,6 +1,6 @@
 // A statement with its values, checked where the mistake was made: one bad value would spoil the whole batch on its way.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { arityOf, type Op, type Params, type Value, type WriteName } from './statements.ts';
 
 /** More would not fit into the memory of the writer thread, and would end it. */

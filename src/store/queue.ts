@@ -1,7 +1,7 @@
 // The write-behind queue of the main thread: groups statements into batches, one of which is under way at a time.
 // Order is kept, but for what asks to be first. Whoever waits for a statement is told exactly once how it ended.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Findings } from './messages.ts';
 import type { SizedOp } from './operation.ts';
 import type { Op, WriteName } from './statements.ts';

@@ -2,7 +2,7 @@
 // and queries are small, so they are answered at once instead of through a promise.
 
 import type { Database, Statement } from 'better-sqlite3';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { openDatabase } from './database.ts';
 import { type Params, READS, type ReadName } from './statements.ts';
 import { refusal } from './trouble.ts';

@@ -1,7 +1,7 @@
 // The writing side of the store on the main thread: admits statements, follows the health of the disk, says goodbye.
 // While the disk is full it tries again every second; who has waited two seconds for a commit is told no.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Health, News, WriterSettings } from './messages.ts';
 import { operation } from './operation.ts';
 import { pack } from './packing.ts';

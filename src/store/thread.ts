@@ -1,7 +1,7 @@
 // The writer thread as seen from the main thread: started, spoken to, and gone.
 
 import { Worker } from 'node:worker_threads';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { FromWriter, News, ToWriter, WriterSettings } from './messages.ts';
 
 // A worker cannot run TypeScript on Node 20: when the sources run, as in the tests, it is taken from the build.

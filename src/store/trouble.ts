@@ -1,7 +1,7 @@
 // What a SQLite error means for us, and the one sentence that says so.
 // An outage of the disk is a state that passes; only damage is final.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 
 /** busy: another program writes · full: the disk refuses · failed: damage, final · statement: only this one was wrong */
 export type Trouble = 'busy' | 'full' | 'failed' | 'statement';

@@ -2,7 +2,7 @@
 
 import { createActor } from 'xstate';
 import { type TaskEvent, taskMachine } from '../../machines/task.ts';
-import type { TaskStatus } from './task.ts';
+import type { TaskStatus } from '../protocol/tasks.ts';
 
 export type TaskActor = ReturnType<typeof taskActor>;
 

@@ -2,8 +2,8 @@
 // on as far as that can be done without doing anything twice.
 
 import type { Outcome } from '../calls/call.ts';
-import { failpoint } from '../failpoints.ts';
 import type { TaskRow } from '../store/rows.ts';
+import { failpoint } from '../telemetry/failpoints.ts';
 import type { Live } from './live.ts';
 import type { Lives } from './lives.ts';
 import type { Reruns } from './reruns.ts';

@@ -1,7 +1,7 @@
 // What becomes of a task when its call has ended: how that is called, what is said of it, and what is not kept.
 
 import type { Outcome, Signal } from '../calls/call.ts';
-import type { Failure } from '../failures.ts';
+import type { Failure } from '../protocol/failures.ts';
 import { elements, member } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import type { TaskRow } from '../store/rows.ts';

@@ -1,7 +1,7 @@
 // Who asks for tasks that there are not may be guessing: that is kept, and soon refused. A host that lost count of its tasks
 // is no guesser, so a few are free.
 
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { type Allowance, allowance } from '../telemetry/allowance.ts';
 
 export type Guesses = ReturnType<typeof createGuesses>;

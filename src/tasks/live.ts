@@ -2,10 +2,10 @@
 // anybody hears of it; who has lost the task to a cancellation or to another daemon changes nothing any more.
 
 import { type Ask, type Call, FORGOTTEN, HANDED_OVER, type Outcome } from '../calls/call.ts';
-import { failpoint } from '../failpoints.ts';
-import { type Failure, failureOf, TroupeError } from '../failures.ts';
+import { type Failure, failureOf, TroupeError } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/progress-token.ts';
 import type { TaskRow } from '../store/rows.ts';
+import { failpoint } from '../telemetry/failpoints.ts';
 import { taskActor } from './actor.ts';
 import { callOf } from './call-of.ts';
 import { endingOf, isPassing, ofAll, stopped, withinBytes } from './endings.ts';

@@ -1,7 +1,7 @@
 // What must be written while the disk is full or locked: it is kept in memory and tried again until it stands.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 
 const RETRY_MS = 1_000;
 

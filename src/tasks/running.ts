@@ -3,17 +3,18 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Outcome, Signal } from '../calls/call.ts';
+import type { Outcome, Signal, TaskView } from '../calls/call.ts';
 import type { TaskSettings } from '../config/types.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/progress-token.ts';
-import type { Cast } from '../servers/cast.ts';
+import { isEnded } from '../protocol/tasks.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';
 import { createLive, type Live } from './live.ts';
 import type { Peers, Progress } from './peers.ts';
 import type { Reruns } from './reruns.ts';
 import type { Rows } from './rows.ts';
-import { isEnded, type Order, type TaskNews, type TaskView } from './task.ts';
+import type { Order, TaskNews } from './task.ts';
 import { viewOf } from './views.ts';
 import type { Waiters } from './waiters.ts';
 
@@ -22,7 +23,7 @@ export type RunningOptions = {
   readonly rows: Rows;
   readonly waiters: Waiters;
   readonly peers: Peers;
-  readonly cast: Pick<Cast, 'submit' | 'cancel'>;
+  readonly fleet: Pick<Fleet, 'submit' | 'cancel'>;
   readonly reruns: Reruns;
   /** True when the session that made it is served here. */
   readonly tell: (news: TaskNews) => boolean;
@@ -38,7 +39,7 @@ const LAST_WORD_MS = 5_000;
 const NOTHING = Buffer.from('{}');
 
 export function createRunning(options: RunningOptions) {
-  const { rows, waiters, peers, cast, reruns, settings, tell, logger } = options;
+  const { rows, waiters, peers, fleet, reruns, settings, tell, logger } = options;
   const running = new Map<string, Live>();
   const held = new Set<Live>();
   /** What came of those that have ended here. */
@@ -46,7 +47,7 @@ export function createRunning(options: RunningOptions) {
   const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
   const timer = setInterval(retry, HELD_MS).unref();
   const world = {
-    ...{ rows: { ...rows, setStatus }, settings, submit: cast.submit, cancel: cast.cancel, end, onSignal },
+    ...{ rows: { ...rows, setStatus }, settings, submit: fleet.submit, cancel: fleet.cancel, end, onSignal },
     ...{ mayRerun: reruns.mayRerun, isRemote: reruns.isRemote },
     onHeld: (live: Live) => void held.add(live),
     onStatus({ row }: Live) {

@@ -1,35 +1,7 @@
 // The words of tasks: a call whose outcome is kept and fetched later. A task belongs to a principal, whichever of its hosts
 // made it and whichever daemon runs it; the id of another's is answered exactly as one that there is not.
 
-import type { TaskStatus } from '../../machines/task.ts';
-import type { Door, Outcome, Signal } from '../calls/call.ts';
-
-export type { TaskStatus } from '../../machines/task.ts';
-
-/** A task as MCP 2025-11-25 writes it. */
-export type Task = {
-  readonly taskId: string;
-  readonly status: TaskStatus;
-  readonly statusMessage?: string;
-  /** ISO 8601. */
-  readonly createdAt: string;
-  readonly lastUpdatedAt: string;
-  /** Milliseconds from its creation. */
-  readonly ttl: number;
-  readonly pollInterval: number;
-};
-
-/** A task as people and NATS see it. */
-export type TaskView = Task & {
-  readonly server: string;
-  readonly tool: string;
-  readonly principal: string;
-  /** `queued` while nothing has been sent. */
-  readonly phase: 'queued' | 'dispatching' | 'ended';
-  /** How often it was sent. */
-  readonly attempt: number;
-  readonly progress?: { readonly progress: number; readonly total?: number; readonly message?: string };
-};
+import type { Door, Outcome, Signal, TaskView } from '../calls/call.ts';
 
 /** What shall be called as a task. */
 export type Order = {
@@ -81,21 +53,3 @@ export type Tasks = {
   /** Resolves when the version is no longer that one, or after some seconds. */
   changed(since: number): Promise<void>;
 };
-
-/** Where the id of a task stands in `_meta` of whatever belongs to it. */
-export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
-/** What the model is told at once, in `_meta` of a CreateTaskResult. */
-export const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response';
-/** How an MCP host gives an idempotency key, in `_meta` of its request. */
-export const IDEMPOTENCY_KEY = 'troupe/idempotency-key';
-
-/** What MCP knows of it. */
-export function taskOf(view: TaskView): Task {
-  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval } = view;
-  return {
-    ...{ taskId, status, ...(statusMessage !== undefined && { statusMessage }) },
-    ...{ createdAt, lastUpdatedAt, ttl, pollInterval },
-  };
-}
-
-export const isEnded = (status: TaskStatus): boolean => status !== 'working' && status !== 'input_required';

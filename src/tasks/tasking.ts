@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { Events } from '../bus/events.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import type { Config } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
@@ -17,7 +17,7 @@ import { createRows } from './rows.ts';
 import { type Audited, createTasks, type TasksOptions } from './tasks.ts';
 import { createWaiters } from './waiters.ts';
 
-export type TaskingOptions = Pick<TasksOptions, 'cast' | 'tell'> & {
+export type TaskingOptions = Pick<TasksOptions, 'fleet' | 'tell'> & {
   readonly config: () => Config;
   readonly store: Store;
   readonly seal: Seal;
@@ -36,7 +36,7 @@ export type Tasking = ReturnType<typeof createTasking>;
 const PATIENCE_MS = 1_000;
 
 export function createTasking(options: TaskingOptions) {
-  const { config, store, seal, clock, events, subjects, daemon, isAlive, cast, tell, logger } = options;
+  const { config, store, seal, clock, events, subjects, daemon, isAlive, fleet, tell, logger } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const lives = createLives({
     ...{ store, clock, daemon, isAlive, onTrouble },
@@ -50,7 +50,7 @@ export function createTasking(options: TaskingOptions) {
     onTold: (id, progress) => tasks.told(id, progress),
   });
   const tasks = createTasks({
-    ...{ settings, rows, lives, waiters: createWaiters(), peers, cast, tell, audit, logger },
+    ...{ settings, rows, lives, waiters: createWaiters(), peers, fleet, tell, audit, logger },
     onStatus: events.taskStatus,
     onProgress({ taskId, principal }, { type: _, ...progress }) {
       events.progress(taskId, principal, progress);

@@ -1,22 +1,23 @@
 // All tasks, whichever daemon runs them. An id is given out when its row is on the disk; from then on the row is the truth,
 // whoever is asked.
 
-import type { Outcome } from '../calls/call.ts';
-import { failpoint } from '../failpoints.ts';
-import { sentence, TroupeError } from '../failures.ts';
-import type { Cast } from '../servers/cast.ts';
+import type { Outcome, TaskView } from '../calls/call.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
+import { isEnded } from '../protocol/tasks.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';
+import { failpoint } from '../telemetry/failpoints.ts';
 import { startAdoption } from './adoption.ts';
 import { createGuesses } from './guesses.ts';
 import type { Lives } from './lives.ts';
 import { createReruns } from './reruns.ts';
 import { createRunning, type RunningOptions } from './running.ts';
-import { isEnded, type Order, type Principal, type Tasks, type TaskView } from './task.ts';
+import type { Order, Principal, Tasks } from './task.ts';
 import { cursorOf, placeOf } from './views.ts';
 
-export type TasksOptions = Omit<RunningOptions, 'reruns' | 'cast'> & {
+export type TasksOptions = Omit<RunningOptions, 'reruns' | 'fleet'> & {
   readonly lives: Lives;
-  readonly cast: Pick<Cast, 'submit' | 'cancel' | 'isClear' | 'refusalOf' | 'member' | 'members' | 'memberFor'>;
+  readonly fleet: Pick<Fleet, 'submit' | 'cancel' | 'isClear' | 'refusalOf' | 'member' | 'members' | 'memberFor'>;
   readonly audit: (about: Audited, method: string, outcome: string) => void;
 };
 export type Audited = Pick<TaskRow, 'id' | 'principal' | 'server' | 'tool'>;
@@ -25,8 +26,8 @@ const PAGE = 100;
 const EXPIRE_MS = 2_000;
 
 export function createTasks(options: TasksOptions) {
-  const { rows, lives, waiters, cast, settings, audit, logger } = options;
-  const reruns = createReruns(cast);
+  const { rows, lives, waiters, fleet, settings, audit, logger } = options;
+  const reruns = createReruns(fleet);
   const running = createRunning({ ...options, reruns });
   /** Those that are being added, and how many to each server. */
   const coming = new Set<string>();

@@ -1,8 +1,8 @@
 // A row as it is shown, and a place in a list of them.
 
-import { TroupeError } from '../failures.ts';
+import type { TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { TaskRow } from '../store/rows.ts';
-import type { TaskView } from './task.ts';
 
 export const LATEST = Number.MAX_SAFE_INTEGER;
 

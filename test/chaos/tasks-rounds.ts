@@ -10,12 +10,12 @@ import { noted, taskLine, watchEnded } from '../support/task-line.ts';
 import { taskServer } from '../support/task-server.ts';
 import { type Random, random } from './random.ts';
 import { checkRemains } from './remains.ts';
-import { type Cast, type Member, startCast } from './tasks-cast.ts';
+import { type Fleet, type Member, startCast } from './tasks-fleet.ts';
 import { startHosts } from './tasks-hosts.ts';
 import { createTasksLedger, type Ending, type TasksLedger } from './tasks-ledger.ts';
 
 export type TasksChaosOptions = { readonly seed: number; readonly rounds: number };
-type Stage = { readonly cast: Cast; readonly ledger: TasksLedger; readonly dice: Random; readonly killed: number[] };
+type Stage = { readonly fleet: Fleet; readonly ledger: TasksLedger; readonly dice: Random; readonly killed: number[] };
 
 const PATIENT = { restart: { intensity: 1_000_000, backoffMs: [10, 100] } };
 const BOB = 'a-token-of-bob-for-chaos';
@@ -34,12 +34,12 @@ export async function tasksChaos({ seed, rounds }: TasksChaosOptions): Promise<R
   const died = (how: string, many = 1) => {
     deaths[how] = (deaths[how] ?? 0) + many;
   };
-  await using cast = await startCast(d, {
+  await using fleet = await startCast(d, {
     ...{ names: ['one', 'two', 'three'], seed, onFailpoint: (name) => died(name.split(':')[0] as string) },
   });
   expect(await d.down()).toBe(0);
-  const stage: Stage = { cast, ledger: createTasksLedger(), dice: random(seed), killed: [] };
-  await using hosts = await startHosts({ ...{ ledger: stage.ledger, seed, servers }, hosts: await waysIn(cast) });
+  const stage: Stage = { fleet, ledger: createTasksLedger(), dice: random(seed), killed: [] };
+  await using hosts = await startHosts({ ...{ ledger: stage.ledger, seed, servers }, hosts: await waysIn(fleet) });
 
   const started = performance.now();
   const count = () => Object.values(deaths).reduce((sum, each) => sum + each, 0);
@@ -51,12 +51,12 @@ export async function tasksChaos({ seed, rounds }: TasksChaosOptions): Promise<R
   await disarm(stage);
   const lastKill = performance.now();
   await hosts.finish();
-  const settledMs = await settled(cast, lastKill);
+  const settledMs = await settled(fleet, lastKill);
   const endings = await readEndings(stage);
-  expect(cast.faults).toEqual([]);
+  expect(fleet.faults).toEqual([]);
   expect(lateWrites()).toEqual([]);
   for (const pid of stage.killed) expect(await isAlive(pid)).toBe(false);
-  cast.close();
+  fleet.close();
   expect((await d.cli('down', '--all')).exitCode).toBe(0);
   await checkRemains(d);
   const summary = {
@@ -85,7 +85,7 @@ async function settle(d: Daemon, tallies: string, url: string): Promise<string[]
   return Object.keys(servers);
 }
 
-async function waysIn({ members }: Cast) {
+async function waysIn({ members }: Fleet) {
   const [first] = members as [Member, ...Member[]];
   const { NATS_URL } = await first.daemon.ask<{ NATS_URL: string }>('env');
   const { host, username } = new URL(NATS_URL);
@@ -114,11 +114,11 @@ const KILL: Record<Victim, (stage: Stage) => Promise<number>> = {
     const busy = status?.servers.filter(({ pid, inFlight }) => pid !== null && inFlight > 0) ?? [];
     return busy.length > 0 ? kill(stage.dice.oneOf(busy).pid, stage.killed) : 0;
   },
-  async daemon({ cast, dice }) {
-    const ready = cast.members.filter(({ isReady }) => isReady);
+  async daemon({ fleet, dice }) {
+    const ready = fleet.members.filter(({ isReady }) => isReady);
     // One stays, so that there is always somebody to adopt; `everything` and the failpoints spare nobody.
     if (ready.length < 2) return 0;
-    await cast.kill(dice.oneOf(ready));
+    await fleet.kill(dice.oneOf(ready));
     return 1;
   },
   async nats(stage) {
@@ -127,15 +127,15 @@ const KILL: Record<Victim, (stage: Stage) => Promise<number>> = {
   },
   async everything(stage) {
     const status = await someStatus(stage);
-    const ready = stage.cast.members.filter(({ isReady }) => isReady);
-    await Promise.all(ready.map(stage.cast.kill));
+    const ready = stage.fleet.members.filter(({ isReady }) => isReady);
+    await Promise.all(ready.map(stage.fleet.kill));
     return ready.length + kill(status?.bus.pid, stage.killed);
   },
 };
 
 /** What a daemon says that is up; it may die while it is asked. */
-async function someStatus({ cast, dice }: Stage) {
-  const ready = cast.members.filter(({ isReady }) => isReady);
+async function someStatus({ fleet, dice }: Stage) {
+  const ready = fleet.members.filter(({ isReady }) => isReady);
   return ready.length === 0
     ? undefined
     : dice
@@ -156,15 +156,15 @@ function kill(pid: number | null | undefined, killed: number[]): 0 | 1 {
 }
 
 /** Who was still to die at a failpoint dies now, and is the last to do so. */
-async function disarm({ cast }: Stage): Promise<void> {
-  cast.quiet();
-  await Promise.all(cast.members.filter(({ failpoint }) => failpoint).map(cast.kill));
+async function disarm({ fleet }: Stage): Promise<void> {
+  fleet.quiet();
+  await Promise.all(fleet.members.filter(({ failpoint }) => failpoint).map(fleet.kill));
 }
 
 // ── Checking ─────────────────────────────────────────────────────────────────
 
 /** Resolves when no task is unfinished in the eyes of any daemon, with how long after the last death that was. */
-async function settled({ members }: Cast, lastKill: number): Promise<number> {
+async function settled({ members }: Fleet, lastKill: number): Promise<number> {
   await eventually(() => members.every(({ isReady }) => isReady), 60_000);
   const leftMs = Math.max(0, SETTLED_MS - (performance.now() - lastKill));
   await eventually(async () => {
@@ -178,10 +178,10 @@ async function settled({ members }: Cast, lastKill: number): Promise<number> {
 }
 
 /** How every task ended; all daemons must tell the same, and know each that was acknowledged. */
-async function readEndings({ cast, ledger }: Stage): Promise<Map<string, Ending>> {
+async function readEndings({ fleet, ledger }: Stage): Promise<Map<string, Ending>> {
   const endings = new Map<string, Ending>();
   const acknowledged = ledger.acknowledged();
-  const lines = await Promise.all(cast.members.map(({ daemon: each }) => taskLine(each.socket)));
+  const lines = await Promise.all(fleet.members.map(({ daemon: each }) => taskLine(each.socket)));
   const lists = await Promise.all(lines.map((line) => line.all()));
   const told = lists.map((list) => new Map(list.map(({ taskId, status, attempt }) => [taskId, { status, attempt }])));
   for (const each of told) expect(each).toEqual(told[0]);

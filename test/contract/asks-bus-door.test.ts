@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answerer, AskView, Inbox, Reply } from '../../src/asks/ask.ts';
 import { subjects } from '../../src/bus/subjects.ts';
 import { natsAsks } from '../../src/doors/nats-asks.ts';
-import { TroupeError } from '../../src/failures.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';
 

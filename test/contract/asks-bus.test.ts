@@ -1,6 +1,6 @@
 import { headers, type Msg } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TroupeError } from '../../src/failures.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
 import { form, rung, service, subscriptionsOf } from '../support/answerers.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';

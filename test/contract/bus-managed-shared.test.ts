@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { type Broker, startBroker, stopLeftBroker } from '../../src/bus/managed.ts';
-import { processIdentity } from '../../src/servers/identity.ts';
+import { processIdentity } from '../../src/store/process-identity.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsBinary } from '../support/nats.ts';
 import { scratch } from '../support/scratch.ts';

@@ -7,7 +7,7 @@ import { execa } from 'execa';
 import { connect } from 'nats';
 import { expect, test } from 'vitest';
 import { type Broker, startBroker } from '../../src/bus/managed.ts';
-import { processIdentity } from '../../src/servers/identity.ts';
+import { processIdentity } from '../../src/store/process-identity.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsBinary } from '../support/nats.ts';
 import { scratch } from '../support/scratch.ts';

@@ -2,7 +2,7 @@ import { headers, type Msg } from 'nats';
 import { expect, test } from 'vitest';
 import { BUCKET } from '../../src/bus/blobs.ts';
 import { replies } from '../../src/bus/replies.ts';
-import { sentence } from '../../src/failures.ts';
+import { sentence } from '../../src/protocol/failures.ts';
 import { natsServer } from '../support/nats.ts';
 
 async function echo(jetstream: boolean) {

@@ -10,7 +10,7 @@ import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import { pathsOf } from '../../src/config/paths.ts';
 import { portsToTry, rememberPort } from '../../src/doors/http/port.ts';
 import { tokenToShow, withToken } from '../../src/doors/http/token.ts';
-import { environmentOf } from '../../src/status.ts';
+import { environmentOf } from '../../src/operations/status.ts';
 import { scratch } from '../support/scratch.ts';
 
 const TOKEN = 'a-token-of-32-characters-or-more';

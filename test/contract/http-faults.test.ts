@@ -5,7 +5,7 @@ import type { Server } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { routeOf } from '../../src/doors/http/routes.ts';
-import { failureOf, TroupeError } from '../../src/failures.ts';
+import { failureOf, TroupeError } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 import { BOTH, door } from '../support/http-door.ts';
 

@@ -6,7 +6,7 @@ import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import type { LaneSettings } from '../../src/calls/peer.ts';
 import type { InFlight } from '../../src/calls/request.ts';
-import type { Failure } from '../../src/failures.ts';
+import type { Failure } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 
 const SETTINGS: LaneSettings = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 100, maxQueued: 100 };

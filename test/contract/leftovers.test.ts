@@ -4,9 +4,9 @@
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { realPathsOf } from '../../src/config/real-paths.ts';
-import { markerOf, sweepLeftovers } from '../../src/leftovers.ts';
-import { processIdentity } from '../../src/servers/identity.ts';
+import { markerOf, sweepLeftovers } from '../../src/daemon/leftovers.ts';
 import { acquireLock } from '../../src/store/lock.ts';
+import { processIdentity } from '../../src/store/process-identity.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch } from '../support/scratch.ts';
 

@@ -5,7 +5,7 @@ import pino from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createBudget } from '../../src/asks/models/budget.ts';
 import { createModels, type Models } from '../../src/asks/models/models.ts';
-import type { ModelProvider, ModelRequest } from '../../src/plugin-models.ts';
+import type { ModelProvider, ModelRequest } from '../../src/plugin/models.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { text, UNBOUNDED, user } from '../support/model-stage.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';

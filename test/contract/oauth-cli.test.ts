@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openControl } from '../../src/doors/control.ts';
+import { loginMethods } from '../../src/operations/logins.ts';
 import type { Member } from '../../src/servers/member.ts';
-import { loginMethods } from '../../src/servers/oauth/methods.ts';
 import { authority, browse, resource } from '../support/authorization.ts';
 import { workplace } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,7 +3,7 @@
 
 import { expect, it } from 'vitest';
 import { now } from '../../src/calls/deadlines.ts';
-import { TroupeError } from '../../src/failures.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 import { DELETE, tool, waitingRoom } from '../support/waiting.ts';
 

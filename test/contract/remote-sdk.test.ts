@@ -162,7 +162,7 @@ it('ends its session at the server when it is stopped', async () => {
   await using far = await remoteCast(web.url);
   await far.until('ready');
   expect(handle.sessions.size).toBe(1);
-  far.cast.tell('far', { type: 'stop' });
+  far.fleet.tell('far', { type: 'stop' });
   await far.until('stopped');
   expect(handle.sessions.size).toBe(0);
   await eventually(() => web.connections === 0);

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/schema.ts';
-import { rootMethods } from '../../src/roots/methods.ts';
+import { rootMethods } from '../../src/operations/roots.ts';
 import { answerRoots, createRoots } from '../../src/roots/roots.ts';
 import { sessionHolder } from '../../src/servers/instances.ts';
 import type { Member } from '../../src/servers/member.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Msg, type NatsConnection, headers as newHeaders } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toHeaders } from '../../src/bus/frames.ts';
-import { frameJoiner, frameSender } from '../../src/doors/rpc-frames.ts';
+import { frameJoiner, frameSender } from '../../src/bus/rpc-frames.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';
 import { handSessions, openDoor, rawClient } from '../support/rpc.ts';

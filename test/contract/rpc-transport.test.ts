@@ -2,7 +2,7 @@ import { Client as ClientV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import type { NatsConnection } from 'nats';
 import { describe, expect, test } from 'vitest';
-import { NatsClientTransport } from '../../src/nats-transport.ts';
+import { NatsClientTransport } from '../../src/nats-transport/transport.ts';
 import { eventually } from '../support/eventually.ts';
 import { openDoor } from '../support/rpc.ts';
 import { bus, joined } from '../support/rpc-client.ts';

@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { post } from '../../src/plugin-post.ts';
+import { post } from '../../src/plugin/post.ts';
 import { failing, KEY, modelApi, type Reply, type Vendor } from '../support/model-api.ts';
 import { modelStage } from '../support/model-stage.ts';
 

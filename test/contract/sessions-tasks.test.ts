@@ -1,6 +1,7 @@
 // What a session makes of its host's tasks: what it orders, what it answers, whom it asks, and when it stops to wait.
 
 import { describe, expect, test } from 'vitest';
+import type { TaskView } from '../../src/calls/call.ts';
 import type { TaskSupport } from '../../src/catalog/task-support.ts';
 import { errorFrame } from '../../src/protocol/compose.ts';
 import type { Era } from '../../src/protocol/eras.ts';
@@ -9,7 +10,6 @@ import { errorOf } from '../../src/sessions/refusals.ts';
 import type { Identity } from '../../src/sessions/session.ts';
 import { createTasks } from '../../src/sessions/tasks.ts';
 import type { World } from '../../src/sessions/world.ts';
-import type { TaskView } from '../../src/tasks/task.ts';
 import { eventually } from '../support/eventually.ts';
 import { orderedTasks } from '../support/ordered-tasks.ts';
 

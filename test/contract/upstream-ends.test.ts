@@ -7,7 +7,7 @@ import { boardCast, deferred, soon, text } from '../support/task-board.ts';
 
 const CANCELLABLE = { isCancellable: true, requestId: 'mine' };
 type Stage = Awaited<ReturnType<typeof boardCast>>;
-const cancel = (s: Stage) => s.far.cast.cancel('_', 'mine', 'enough');
+const cancel = (s: Stage) => s.far.fleet.cancel('_', 'mine', 'enough');
 const isFetched = (s: Stage, count = 1) => soon(() => expect(s.sent('tasks/result')).toHaveLength(count));
 
 it('cancels the task at the server when the caller cancels, and asks after it no more', async () => {

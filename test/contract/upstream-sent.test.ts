@@ -89,7 +89,7 @@ it('waits until a server that has just opened has said which of its tools are ta
   const early = far.call('do');
   const second = far.request('tools/call', { name: 'do' }, { isCancellable: true, requestId: 'second' });
   await soon(() => expect(far.member.lane.inFlight).toBe(2));
-  far.cast.cancel('_', 'second', 'enough');
+  far.fleet.cancel('_', 'second', 'enough');
   expect(said(await second.outcome)).toBe('cancelled, outcome unknown');
   expect(handle.of('tools/call')).toEqual([]);
   listed.resolve({ tools: [tool('do', 'required')] });

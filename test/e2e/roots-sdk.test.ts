@@ -14,7 +14,7 @@ import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { NatsConnection } from 'nats';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { NatsClientTransport } from '../../src/nats-transport.ts';
+import { NatsClientTransport } from '../../src/nats-transport/transport.ts';
 import { type Daemon, daemon, MAIN, ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -2,7 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { NatsClientTransport } from '../../src/nats-transport.ts';
+import { NatsClientTransport } from '../../src/nats-transport/transport.ts';
 import { type Daemon, daemon, fixture, MAIN } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -7,7 +7,7 @@ import {
 import { execa } from 'execa';
 import type { NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { NatsClientTransport, type NatsTransportOptions } from '../../src/nats-transport.ts';
+import { NatsClientTransport, type NatsTransportOptions } from '../../src/nats-transport/transport.ts';
 import { type Daemon, daemon, fixture, ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 

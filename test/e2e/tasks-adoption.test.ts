@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { TaskView } from '../../src/tasks/task.ts';
+import type { TaskView } from '../../src/calls/call.ts';
 import { type Beside, beside } from '../support/beside.ts';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

@@ -5,7 +5,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TaskView } from '../../src/tasks/task.ts';
+import type { TaskView } from '../../src/calls/call.ts';
 import { type Beside, beside } from '../support/beside.ts';
 import { type Daemon, daemon, fixture, ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

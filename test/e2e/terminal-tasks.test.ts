@@ -3,7 +3,7 @@
 
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import type { TaskView } from '../../src/tasks/task.ts';
+import type { TaskView } from '../../src/calls/call.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Seen, screenOf } from '../support/screen.ts';
 import { taskDaemon, taskOf } from '../support/task-daemon.ts';

@@ -2,9 +2,9 @@
 // remembers what a door did with each session. The sessions of the daemon are tested with the daemon.
 
 import { randomUUID } from 'node:crypto';
-import { TroupeError } from '../../src/failures.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../../src/protocol/compose.ts';
 import type { Era } from '../../src/protocol/eras.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
 import type { Frame } from '../../src/protocol/frame.ts';
 import { member, stringOf } from '../../src/protocol/json.ts';
 import type { HostSession, Line, Opening, Sessions } from '../../src/sessions/host.ts';

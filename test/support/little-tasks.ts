@@ -1,9 +1,10 @@
 // The contract of tasks, in memory, for what a door does with it: nothing is recorded and nothing is called; the test says
 // what becomes of each.
 
-import type { Outcome } from '../../src/calls/call.ts';
-import { TroupeError } from '../../src/failures.ts';
-import { isEnded, type Tasks, type TaskView } from '../../src/tasks/task.ts';
+import type { Outcome, TaskView } from '../../src/calls/call.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
+import { isEnded } from '../../src/protocol/tasks.ts';
+import type { Tasks } from '../../src/tasks/task.ts';
 
 type Little = Pick<Tasks, 'get' | 'list' | 'outcome' | 'cancel'>;
 

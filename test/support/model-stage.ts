@@ -3,8 +3,8 @@
 import pino from 'pino';
 import { createBudget } from '../../src/asks/models/budget.ts';
 import { createModels } from '../../src/asks/models/models.ts';
-import type { Plugin, Troupe } from '../../src/plugin.ts';
-import { post } from '../../src/plugin-post.ts';
+import type { Plugin, Troupe } from '../../src/plugin/plugin.ts';
+import { post } from '../../src/plugin/post.ts';
 import { openStore } from '../../src/store/store.ts';
 import { KEY, modelApi, type Vendor } from './model-api.ts';
 import { scratch } from './scratch.ts';

@@ -1,9 +1,9 @@
 // Tasks of a few lines, to look at a session alone: what it orders is kept, and ends when the test says so.
 
-import type { Answer, Ask, Asking, Outcome } from '../../src/calls/call.ts';
-import { TroupeError } from '../../src/failures.ts';
+import type { Answer, Ask, Asking, Outcome, TaskView } from '../../src/calls/call.ts';
+import { TroupeError } from '../../src/protocol/failures.ts';
 import type { Attend } from '../../src/sessions/world.ts';
-import type { Order, Principal, Tasks, TaskView } from '../../src/tasks/task.ts';
+import type { Order, Principal, Tasks } from '../../src/tasks/task.ts';
 
 const PAGE = 3;
 

@@ -1,4 +1,4 @@
-// A cast of remote servers in this process, with a real store, catalog and lanes: everything of the daemon that stands
+// A fleet of remote servers in this process, with a real store, catalog and lanes: everything of the daemon that stands
 // behind a remote server, and nothing in front of it. And HTTP servers to be behind: free port, gone with the scope.
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type RemoteServer, settingsSchema } from '../../src/config/schema.ts';
 import { type Audience, requestBehind } from '../../src/servers/attribution.ts';
-import { type CastOptions, createCast } from '../../src/servers/cast.ts';
+import { createFleet, type FleetOptions } from '../../src/servers/fleet.ts';
 import { createLists } from '../../src/servers/lists.ts';
 import type { Member } from '../../src/servers/member.ts';
 import { loadRemote } from '../../src/servers/remote/loader.ts';
@@ -21,7 +21,7 @@ import { scratch } from './scratch.ts';
 
 export type RemoteSetup = Partial<Pick<RemoteServer, 'transport' | 'headers'>> & { settings?: object };
 
-export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Partial<CastOptions> = {}) {
+export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Partial<FleetOptions> = {}) {
   const dir = await scratch();
   const store = await openStore(dir.path);
   const catalog = createCatalog(store);
@@ -44,7 +44,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
     },
   });
   await loadRemote();
-  const cast = createCast({
+  const fleet = createFleet({
     ...{ catalog, store, env: {}, daemon: 'test', driver: 'table', record: () => {} },
     ...{ onOpen: upkeep.opened, onNotice: upkeep.said, onRetuned: upkeep.retuned, onState: () => {} },
     ...{ onAsk: toItsCall, openAsk: () => () => {} },
@@ -60,8 +60,8 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
     oauth: { grant: 'authorization_code', redirectPort: 0 },
     settings: settingsSchema.parse({ restart: { backoffMs: [20] }, ...settings }),
   };
-  cast.start();
-  const member = cast.launch(config);
+  fleet.start();
+  const member = fleet.launch(config);
 
   /** One call, and every signal that came before its outcome. */
   function request(method: string, params: object | string, options: Partial<Call> = {}) {
@@ -69,7 +69,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
     const text = typeof params === 'string' ? params : JSON.stringify(params);
     const { name = '', uri = '' } = JSON.parse(text);
     const outcome = new Promise<Outcome>((settle) => {
-      cast.submit({
+      fleet.submit({
         ...{ requestId: `${Math.random()}`, server: 'far', method, name: name || uri, params: Buffer.from(text) },
         ...{ principal: '_', door: 'control', onSignal: (signal) => signals.push(signal), settle, ...options },
       });
@@ -78,7 +78,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
   }
 
   return {
-    ...{ cast, catalog, config, member, log, heard, updates, request },
+    ...{ fleet, catalog, config, member, log, heard, updates, request },
     call: (tool: string, args: object = {}, options: Partial<Call> = {}) =>
       request('tools/call', { name: tool, arguments: args }, options).outcome,
     until: (state: string, timeoutMs = 10_000) =>
@@ -93,8 +93,8 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
         return names;
       }),
     async [Symbol.asyncDispose]() {
-      cast.stop();
-      await eventually(() => cast.isStopped, 10_000);
+      fleet.stop();
+      await eventually(() => fleet.isStopped, 10_000);
       await store.close();
       await dir[Symbol.asyncDispose]();
     },

@@ -1,7 +1,7 @@
 // A `NatsClientTransport` with an open session, everything it says kept, and the bus it lives on.
 
 import type { NatsConnection } from 'nats';
-import { NatsClientTransport, type NatsTransportOptions } from '../../src/nats-transport.ts';
+import { NatsClientTransport, type NatsTransportOptions } from '../../src/nats-transport/transport.ts';
 import { natsServer } from './nats.ts';
 import { handSessions, openDoor } from './rpc.ts';
 

@@ -2,7 +2,7 @@
 // board of tasks. Any method may be played otherwise; what it is sent is kept as it came.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { CastOptions } from '../../src/servers/cast.ts';
+import type { FleetOptions } from '../../src/servers/fleet.ts';
 import { eventually } from './eventually.ts';
 import { events, json, listen, type RemoteSetup, remoteCast, type Script, scripted } from './remote.ts';
 
@@ -117,8 +117,8 @@ export function taskBoard({ methods = {}, capabilities = RUNS, tools, session, i
   });
 }
 
-/** A board and a cast with it as its server `far`, whose tools are known. */
-export async function boardCast(board: Board = {}, setup: RemoteSetup = {}, more: Partial<CastOptions> = {}) {
+/** A board and a fleet with it as its server `far`, whose tools are known. */
+export async function boardCast(board: Board = {}, setup: RemoteSetup = {}, more: Partial<FleetOptions> = {}) {
   const handle = taskBoard(board);
   const web = await listen(handle);
   const far = await remoteCast(web.url, setup, more);

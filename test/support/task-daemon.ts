@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { execa } from 'execa';
-import type { TaskView } from '../../src/tasks/task.ts';
+import type { TaskView } from '../../src/calls/call.ts';
 import { type Asked, type Reply, workplace } from './cli.ts';
 import { MAIN } from './daemon.ts';
 import { type Terminal, type TerminalOptions, terminal } from './terminal.ts';

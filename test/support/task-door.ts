@@ -2,9 +2,9 @@
 
 import type { NatsConnection } from 'nats';
 import { subjects } from '../../src/bus/subjects.ts';
+import type { TaskView } from '../../src/calls/call.ts';
 import type { OpenAsk } from '../../src/doors/nats-results.ts';
 import { natsTasks } from '../../src/doors/nats-tasks.ts';
-import type { TaskView } from '../../src/tasks/task.ts';
 import { headersOf } from './ask.ts';
 import { replyOf } from './daemon.ts';
 import { littleTasks } from './little-tasks.ts';

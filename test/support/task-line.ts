@@ -7,8 +7,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
-import type { FailureCode } from '../../src/failures.ts';
-import type { TaskView } from '../../src/tasks/task.ts';
+import type { TaskView } from '../../src/calls/call.ts';
+import type { FailureCode } from '../../src/protocol/failures.ts';
 
 export class Refused extends Error {
   readonly code: FailureCode | 'silent';

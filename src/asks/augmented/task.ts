@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { createActor } from 'xstate';
 import { type TaskEnding, taskMachine } from '../../../machines/task.ts';
 import type { Answer } from '../../calls/call.ts';
-import { isEnded, type Task, type TaskStatus } from '../../tasks/task.ts';
+import { isEnded, type Task, type TaskStatus } from '../../protocol/tasks.ts';
 
 export type AskedTask = ReturnType<typeof createAskedTask>;
 export type Listener = (answer: Answer) => void;

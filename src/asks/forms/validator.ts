@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
-import { TroupeError } from '../../failures.ts';
+import { TroupeError } from '../../protocol/failures.ts';
 import type { FromValidator, ToValidator } from './validator-thread.ts';
 
 export type Validator = {

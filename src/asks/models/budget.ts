@@ -2,7 +2,7 @@
 // outlasts a restart and counts for all daemons of this state directory; what is under way is counted here beside it.
 
 import type { SamplingBudget } from '../../config/types.ts';
-import { TroupeError } from '../../failures.ts';
+import { TroupeError } from '../../protocol/failures.ts';
 import type { Store } from '../../store/store.ts';
 
 /** In tokens, as far as can be known before. */

@@ -1,7 +1,7 @@
 // Which of our models answers a server that wants one. A server names no model: it hints at names and says what matters to
 // it, and the owner's table says which model is how cheap, how fast and how capable.
 
-import type { Medium, Message, Model, ModelPreferences } from '../../plugin-models.ts';
+import type { Medium, Message, Model, ModelPreferences } from '../../plugin/models.ts';
 
 export type Choice<Offer extends Model> =
   | { readonly model: Offer; readonly why?: undefined }

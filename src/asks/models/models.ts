@@ -4,9 +4,9 @@
 import type { Logger } from 'pino';
 import { check } from '../../config/complaints.ts';
 import type { SamplingBudget } from '../../config/types.ts';
-import { type FailureCode, sentence, TroupeError } from '../../failures.ts';
-import type { Block, CreateMessageParams, CreateMessageResult, Model, ModelProvider } from '../../plugin-models.ts';
-import { LONGEST_MS, modelTable } from '../../plugin-options.ts';
+import type { Block, CreateMessageParams, CreateMessageResult, Model, ModelProvider } from '../../plugin/models.ts';
+import { LONGEST_MS, modelTable } from '../../plugin/options.ts';
+import { type FailureCode, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Budget } from './budget.ts';
 import { chooseModel, needsOf } from './choice.ts';
 import { checkResult } from './messages.ts';

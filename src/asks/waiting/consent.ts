@@ -1,7 +1,7 @@
 // What is asked before a call may run, and what its caller is told when it may not.
 
 import type { Call } from '../../calls/call.ts';
-import type { Failure } from '../../failures.ts';
+import type { Failure } from '../../protocol/failures.ts';
 import { spansOf } from '../../protocol/json.ts';
 import { namesEachOnce } from '../../protocol/twins.ts';
 import { withoutControls } from '../../telemetry/printable.ts';

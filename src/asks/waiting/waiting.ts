@@ -7,7 +7,7 @@ import { now } from '../../calls/deadlines.ts';
 import { outcomes } from '../../calls/outcomes.ts';
 import { createParked, type Stay } from '../../calls/parked.ts';
 import { type InFlight, newRequest } from '../../calls/request.ts';
-import { type Delivery, failureOf, sentence } from '../../failures.ts';
+import { type Delivery, failureOf, sentence } from '../../protocol/failures.ts';
 import type { Member } from '../../servers/member.ts';
 import type { AskOutcome, Question, Subject } from '../ask.ts';
 import { type ApprovalsOptions, createApprovals, type Need } from './approvals.ts';

@@ -3,7 +3,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inUrl } from '../../config/addresses.ts';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
 
 export type Address = {
   readonly host: string;

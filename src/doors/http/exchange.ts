@@ -3,7 +3,7 @@
 // Nearly every call is one of these, so one that is answered soon makes little more than its record and its line.
 
 import { createDeadlines, type Deadlines, type Due, now } from '../../calls/deadlines.ts';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
 import type { HostSession, Line, Stream } from '../../sessions/host.ts';
 import { startEvents, writeLive } from './events.ts';
 import { readStream } from './reading.ts';

@@ -1,8 +1,8 @@
 // POST /mcp: one message of a host. `initialize` opens a session; everything else belongs to one. Requests are answered
 // here, on this response; notifications and responses are taken with 202.
 
-import { FAILURES } from '../../failures.ts';
 import { resultFrame } from '../../protocol/compose.ts';
+import { FAILURES } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import { handTo, type Request } from '../answers.ts';

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { inUrl, isLoopback } from '../../config/addresses.ts';
 import type { HttpSettings } from '../../config/schema.ts';
-import { FAILURES, sentence, TroupeError } from '../../failures.ts';
+import { FAILURES, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Sessions } from '../../sessions/host.ts';
 import { type Address, listen } from './address.ts';
 import { closeServer } from './close.ts';

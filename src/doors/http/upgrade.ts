@@ -4,8 +4,8 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { FAILURES } from '../../failures.ts';
 import { errorFrame } from '../../protocol/compose.ts';
+import { FAILURES } from '../../protocol/failures.ts';
 import type { Scope, Sessions } from '../../sessions/host.ts';
 import type { Gate } from './gate.ts';
 import { routeOf } from './routes.ts';

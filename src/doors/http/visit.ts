@@ -3,8 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { HttpSettings } from '../../config/schema.ts';
-import { type Delivery, errorObject, FAILURES, type FailureCode, failureOf } from '../../failures.ts';
 import { errorFrame } from '../../protocol/compose.ts';
+import { type Delivery, errorObject, FAILURES, type FailureCode, failureOf } from '../../protocol/failures.ts';
 import type { Mirror } from '../../servers/remote/mirrored.ts';
 import type { HostSession, Scope, Sessions } from '../../sessions/host.ts';
 import type { Patience } from './exchange.ts';

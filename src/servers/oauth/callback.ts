@@ -4,7 +4,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { TroupeError } from '../../failures.ts';
+import { TroupeError } from '../../protocol/failures.ts';
 
 export type Callback = {
   readonly redirectUrl: string;

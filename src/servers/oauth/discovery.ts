@@ -8,7 +8,7 @@ import {
   type OAuthDiscoveryState,
 } from '@modelcontextprotocol/client';
 import type { RemoteServer } from '../../config/schema.ts';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Fetch } from './guarded-fetch.ts';
 import type { Challenge } from './vault.ts';
 

@@ -9,7 +9,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Agent, fetch as send } from 'undici';
 import { isLoopback } from '../../config/addresses.ts';
 import { type Reach, reachOf } from '../../config/reach.ts';
-import { sentence } from '../../failures.ts';
+import { sentence } from '../../protocol/failures.ts';
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 export type Lookup = typeof systemLookup;

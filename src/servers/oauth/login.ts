@@ -10,7 +10,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { urlOf } from '../../config/addresses.ts';
 import type { RemoteServer } from '../../config/schema.ts';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
 import { type Callback, openCallback } from './callback.ts';
 import { refusalOf } from './challenge.ts';
 import { assertPkce, type Discovery, discover, httpUrlOf } from './discovery.ts';

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { RemoteServer } from '../../config/schema.ts';
-import { TroupeError } from '../../failures.ts';
+import { TroupeError } from '../../protocol/failures.ts';
 import type { Store } from '../../store/store.ts';
 import type { Member } from '../member.ts';
 import type { Authorizer } from '../remote/authorizer.ts';

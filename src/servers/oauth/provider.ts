@@ -3,7 +3,7 @@
 
 import type { OAuthClientProvider, OAuthTokens, StoredOAuthClientInformation } from '@modelcontextprotocol/client';
 import type { RemoteServer } from '../../config/schema.ts';
-import { TroupeError } from '../../failures.ts';
+import { TroupeError } from '../../protocol/failures.ts';
 import { configuredClient, isFor, metadataOf, signing } from './client.ts';
 import { type Discovery, resourceOf } from './discovery.ts';
 import type { Grant, Place, Vault } from './vault.ts';

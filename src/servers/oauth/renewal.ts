@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { auth, OAuthError, OAuthErrorCode, refreshAuthorization } from '@modelcontextprotocol/client';
 import type { RemoteServer } from '../../config/schema.ts';
-import { sentence, TroupeError } from '../../failures.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import { configuredClient, signing } from './client.ts';
 import { discover, httpUrlOf } from './discovery.ts';

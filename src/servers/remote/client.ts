@@ -3,7 +3,7 @@
 
 import { Pool } from 'undici';
 import type { RemoteServer } from '../../config/schema.ts';
-import { sentence } from '../../failures.ts';
+import { sentence } from '../../protocol/failures.ts';
 import { type Address, hostOf, pathWithin } from './address.ts';
 import { type Authorizer, isChallenge } from './authorizer.ts';
 import { type Exchange, exchange, type Head, type Message, type Reader } from './exchange.ts';

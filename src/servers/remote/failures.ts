@@ -1,7 +1,7 @@
 // What a caller is told when a request to a remote server failed on its way: the server's own error if it sent one, else
 // as much as HTTP lets us know of its fate. A server is named with its host, never with its path or query.
 
-import type { Delivery, Failure, FailureCode } from '../../failures.ts';
+import type { Delivery, Failure, FailureCode } from '../../protocol/failures.ts';
 import { readFrame } from '../../protocol/frame.ts';
 import { parsed } from '../notices.ts';
 import type { Trouble } from './client.ts';

@@ -2,8 +2,8 @@
 // that names the option and holds no value, because a value may be a secret.
 
 import { z } from 'zod';
-import { check } from './config/complaints.ts';
-import { count, duration, word } from './config/units.ts';
+import { check } from '../config/complaints.ts';
+import { count, duration, word } from '../config/units.ts';
 
 /** No plugin is waited for longer. */
 export const LONGEST_MS = 300_000;

@@ -3,8 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { Empty, type Msg, type NatsConnection } from 'nats';
-import { blobs } from '../bus/blobs.ts';
-import { chunkBytes, type Headers, maxPayload, type Outlet, sendOutcome } from '../bus/frames.ts';
+import { blobs } from './blobs.ts';
+import { chunkBytes, type Headers, maxPayload, type Outlet, sendOutcome } from './frames.ts';
 
 /** `reply` goes with each message of a frame, so that the broker can say where nobody was there to take it. */
 export type Publish = (body: Uint8Array, headers?: Headers, reply?: string) => void;

@@ -4,29 +4,29 @@
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
+import { createBudget } from '../asks/models/budget.ts';
+import { createModels, type Models } from '../asks/models/models.ts';
+import { type Bus, createBus } from '../bus/bus.ts';
+import { createEvents, type Events } from '../bus/events.ts';
+import { outbox } from '../bus/outbox.ts';
+import { subjects } from '../bus/subjects.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { daemonName } from '../config/names.ts';
+import type { Paths } from '../config/paths.ts';
+import type { Config } from '../config/schema.ts';
+import { sentence } from '../protocol/failures.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import { endMarked } from '../servers/sweep.ts';
+import type { Hosting } from '../sessions/hosting.ts';
+import { type Clock, openClock } from '../store/clock.ts';
+import { openStore, type Store } from '../store/store.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Announcer } from './announce.ts';
-import { createBudget } from './asks/models/budget.ts';
-import { createModels, type Models } from './asks/models/models.ts';
-import { type Bus, createBus } from './bus/bus.ts';
-import { createEvents, type Events } from './bus/events.ts';
-import { outbox } from './bus/outbox.ts';
-import { subjects } from './bus/subjects.ts';
-import type { Catalog } from './catalog/catalog.ts';
-import { daemonName } from './config/names.ts';
-import type { Paths } from './config/paths.ts';
-import type { Config } from './config/schema.ts';
-import { openDoors } from './doors/doors.ts';
-import { sentence } from './failures.ts';
+import { openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
 import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
-import type { Cast } from './servers/cast.ts';
-import { endMarked } from './servers/sweep.ts';
 import { createServing, type Serving } from './serving.ts';
-import type { Hosting } from './sessions/hosting.ts';
-import { type Clock, openClock } from './store/clock.ts';
-import { openStore, type Store } from './store/store.ts';
-import type { Log } from './telemetry/log.ts';
 
 export type PartsOptions = {
   readonly paths: Paths;
@@ -51,7 +51,7 @@ export type Built = {
   models: Models;
   plugins: PluginHost;
   catalog: Catalog;
-  cast: Cast;
+  fleet: Fleet;
   serving: Serving;
   hosting: Hosting;
   doors: Awaited<ReturnType<typeof openDoors>>;
@@ -130,12 +130,12 @@ export function createParts(options: PartsOptions) {
           for (const watcher of watchers) watcher(member.name);
         },
       });
-      const { catalog, cast, hosting } = serving;
-      Object.assign(built, { catalog, cast, hosting, serving });
+      const { catalog, fleet, hosting } = serving;
+      Object.assign(built, { catalog, fleet, hosting, serving });
       await serving.prepare(config.servers);
       await serving.asking.start();
-      cast.start();
-      for (const server of config.servers) cast.launch(server);
+      fleet.start();
+      for (const server of config.servers) fleet.launch(server);
       await serving.tasking.start();
     },
 
@@ -146,7 +146,7 @@ export function createParts(options: PartsOptions) {
       if (built.nc) built.doors.openNats(built.nc);
       const beat = () => {
         the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
-        for (const { subscriptions } of the('cast').members()) void subscriptions.expire();
+        for (const { subscriptions } of the('fleet').members()) void subscriptions.expire();
       };
       heart = setInterval(beat, HEARTBEAT_MS);
       heart.unref();
@@ -163,8 +163,8 @@ export function createParts(options: PartsOptions) {
     async closeServers(): Promise<void> {
       await built.hosting?.close();
       built.serving?.close();
-      built.cast?.stop();
-      while (built.cast && !built.cast.isStopped) await wait(20);
+      built.fleet?.stop();
+      while (built.fleet && !built.fleet.isStopped) await wait(20);
       await built.serving?.tasking.close();
       const runaways = await endMarked(marker);
       if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');

@@ -2,30 +2,30 @@
 // concerns, and to the bus.
 
 import type { NatsConnection } from 'nats';
-import { createAsking } from './asks/asking.ts';
-import { createAttend } from './asks/attend.ts';
-import type { Models } from './asks/models/models.ts';
-import type { Events } from './bus/events.ts';
-import type { Subjects } from './bus/subjects.ts';
-import { createRecorder } from './calls/record.ts';
-import { createCatalog } from './catalog/catalog.ts';
-import type { Config, ServerConfig } from './config/schema.ts';
-import { sentence, TroupeError } from './failures.ts';
+import { createAsking } from '../asks/asking.ts';
+import { createAttend } from '../asks/attend.ts';
+import type { Models } from '../asks/models/models.ts';
+import type { Events } from '../bus/events.ts';
+import type { Subjects } from '../bus/subjects.ts';
+import { createRecorder } from '../calls/record.ts';
+import { createCatalog } from '../catalog/catalog.ts';
+import type { Config, ServerConfig } from '../config/schema.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
+import { answerRoots, createRoots } from '../roots/roots.ts';
+import { createFleet } from '../servers/fleet.ts';
+import { createLists } from '../servers/lists.ts';
+import type { Member } from '../servers/member.ts';
+import type { OAuth } from '../servers/oauth/oauth.ts';
+import { hasRemote, loadRemote } from '../servers/remote/loader.ts';
+import { createUpkeep } from '../servers/upkeep.ts';
+import { createHosting, type Hosting } from '../sessions/hosting.ts';
+import type { Clock } from '../store/clock.ts';
+import { isHeld } from '../store/lock.ts';
+import { openSeal } from '../store/seal.ts';
+import type { Store } from '../store/store.ts';
+import { createTasking, type Tasking } from '../tasks/tasking.ts';
 import { familyOf, markerOf } from './leftovers.ts';
 import type { PartsOptions } from './parts.ts';
-import { answerRoots, createRoots } from './roots/roots.ts';
-import { createCast } from './servers/cast.ts';
-import { createLists } from './servers/lists.ts';
-import type { Member } from './servers/member.ts';
-import type { OAuth } from './servers/oauth/oauth.ts';
-import { hasRemote, loadRemote } from './servers/remote/loader.ts';
-import { createUpkeep } from './servers/upkeep.ts';
-import { createHosting, type Hosting } from './sessions/hosting.ts';
-import type { Clock } from './store/clock.ts';
-import { isHeld } from './store/lock.ts';
-import { openSeal } from './store/seal.ts';
-import type { Store } from './store/store.ts';
-import { createTasking, type Tasking } from './tasks/tasking.ts';
 
 export type ServingOptions = PartsOptions & {
   readonly name: string;
@@ -73,7 +73,7 @@ export function createServing(options: ServingOptions) {
     rootsFor: (member) => answerRoots(member, roots),
     onTask: (task, change) => tasking.asked(task, change),
   });
-  const cast = createCast({
+  const fleet = createFleet({
     ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
     record: createRecorder(store, options.name, log.mask),
     authorizerOf: (member) => logins().authorizerOf(member),
@@ -102,27 +102,27 @@ export function createServing(options: ServingOptions) {
   /** Before a remote server is launched: what it takes is loaded when the first one is configured. */
   async function prepare(servers: readonly ServerConfig[]): Promise<void> {
     if (oauth || !hasRemote(servers)) return;
-    const [{ createOAuth }] = await Promise.all([import('./servers/oauth/oauth.ts'), loadRemote()]);
+    const [{ createOAuth }] = await Promise.all([import('../servers/oauth/oauth.ts'), loadRemote()]);
     oauth ??= createOAuth({
-      ...{ store, directory: paths.state, members: cast.members },
-      onLogin: (server) => cast.tell(server, { type: 'login.done' }),
+      ...{ store, directory: paths.state, members: fleet.members },
+      onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
     });
   }
 
   const tasking: Tasking = createTasking({
     ...{ ...beside, config: options.current, store, clock: options.clock, events, subjects: options.subjects },
-    ...{ name: options.name, cast, logger, tell: (news) => hosting.tellTask(news) },
+    ...{ name: options.name, fleet, logger, tell: (news) => hosting.tellTask(news) },
   });
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const hosting: Hosting = createHosting({
-    ...{ ...beside, config: options.current, cast, catalog, store, roots },
+    ...{ ...beside, config: options.current, fleet, catalog, store, roots },
     ...{ tasks: tasking.api, attend: createAttend(asking.inbox, onTrouble) },
     subject: options.subjects.peers(beside.family),
     setLevels: upkeep.relevel,
     onTrouble,
   });
   return {
-    ...{ catalog, cast, hosting, asking, tasking, roots, prepare, logins },
+    ...{ catalog, fleet, hosting, asking, tasking, roots, prepare, logins },
     online(nc: NatsConnection): void {
       hosting.online(nc);
       asking.online(nc);

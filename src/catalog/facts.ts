@@ -1,7 +1,7 @@
 // What a server said of itself when the session was opened, and what may therefore be sent to it.
 
-import { runsTasks } from '../catalog/task-support.ts';
 import { ERA_FACTS, type Era } from '../protocol/eras.ts';
+import { runsTasks } from './task-support.ts';
 
 export type Facts = {
   readonly era: Era;

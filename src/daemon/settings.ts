@@ -3,12 +3,12 @@
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Complaint, formatComplaint } from './config/complaints.ts';
-import { defaultConfig } from './config/defaults.ts';
-import { loadConfig } from './config/load.ts';
-import type { Paths } from './config/paths.ts';
-import type { Config } from './config/schema.ts';
-import { TroupeError } from './failures.ts';
+import { type Complaint, formatComplaint } from '../config/complaints.ts';
+import { defaultConfig } from '../config/defaults.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Paths } from '../config/paths.ts';
+import type { Config } from '../config/schema.ts';
+import { TroupeError } from '../protocol/failures.ts';
 
 export type Settings = { readonly config: Config; readonly warnings: readonly Complaint[] };
 

@@ -1,7 +1,7 @@
 // `roots`, `rootsAdd` and `rootsRemove` on the control socket.
 
-import { TroupeError } from '../failures.ts';
-import type { Roots } from './roots.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { Roots } from '../roots/roots.ts';
 
 export function rootMethods(roots: Pick<Roots, 'list' | 'add' | 'remove'>) {
   return {

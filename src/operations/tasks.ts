@@ -1,10 +1,10 @@
 // What the command line asks of tasks. It speaks for the owner of this machine, who sees and ends everybody's; what it makes is
 // the owner's own. A result leaves as the bytes that were kept, and a failure as the one that the call would have met.
 
-import { failing, type Handlers } from '../doors/control.ts';
-import { TroupeError } from '../failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import { member, spansOf, stringOf } from '../protocol/json.ts';
-import type { Order, Tasks } from './task.ts';
+import type { Order, Tasks } from '../tasks/task.ts';
+import { failing, type Handlers } from './operation.ts';
 
 type Params = Record<string, unknown>;
 

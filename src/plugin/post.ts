@@ -3,8 +3,8 @@
 // never with a header, a query or the request.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from './failures.ts';
-import { readJson, refusalOf } from './plugin-answers.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import { readJson, refusalOf } from './answers.ts';
 
 export type Post = {
   readonly url: string;

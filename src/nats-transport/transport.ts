@@ -2,9 +2,9 @@
 // The connection is the user's own and stays open; the session lives through a restart of the daemon that serves it.
 
 import type { NatsConnection } from 'nats';
-import { subjects } from './bus/subjects.ts';
-import { type NatsLink, natsLink } from './nats-transport/link.ts';
-import type { Message } from './nats-transport/message.ts';
+import { subjects } from '../bus/subjects.ts';
+import { type NatsLink, natsLink } from './link.ts';
+import type { Message } from './message.ts';
 
 /** What is used of a connection of the package `nats`. */
 export type NatsLike = Pick<NatsConnection, 'publish' | 'subscribe' | 'flush' | 'status' | 'isClosed' | 'info'>;

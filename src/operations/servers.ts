@@ -4,16 +4,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
 import { ALL_KINDS, isKind } from '../catalog/kinds.ts';
 import type { Difference } from '../config/difference.ts';
-import { TroupeError } from '../failures.ts';
-import type { Cast } from '../servers/cast.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member, ServerState } from '../servers/member.ts';
-import { loginMethods } from '../servers/oauth/methods.ts';
 import type { OAuth } from '../servers/oauth/oauth.ts';
-import { serverStatus } from '../status.ts';
-import type { Handlers } from './control.ts';
+import { loginMethods } from './logins.ts';
+import type { Handlers } from './operation.ts';
+import { serverStatus } from './status.ts';
 
 export type MethodsWorld = {
-  readonly cast: Cast;
+  readonly fleet: Fleet;
   /** Throws while there is no remote server. */
   readonly oauth: () => OAuth;
   readonly catalog: Catalog;
@@ -32,7 +32,7 @@ const SETTLED: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
 };
 
 export function controlMethods({
-  cast,
+  fleet,
   oauth,
   catalog,
   status,
@@ -42,7 +42,7 @@ export function controlMethods({
   more,
 }: MethodsWorld): Handlers {
   function known(name: unknown): Member {
-    const member = cast.member(String(name));
+    const member = fleet.member(String(name));
     if (!member) throw new TroupeError('unknownServer', `there is no server ${String(name)}; troupe ps lists them`);
     return member;
   }
@@ -52,7 +52,7 @@ export function controlMethods({
     async ({ server }: Record<string, unknown>) => {
       const member = known(server);
       const before = member.since;
-      cast.tell(member.name, { type });
+      fleet.tell(member.name, { type });
       // A server that was already where it is told to go does not change its state; all others do at once.
       const isThere = () => SETTLED[type].includes(member.state) && (member.since !== before || type !== 'restart');
       const { openMs, drainMs, stdinMs, termMs } = member.config.settings;
@@ -67,9 +67,9 @@ export function controlMethods({
     env: environment,
     list: ({ kind, server }) => {
       if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
-      return listOf(server === undefined ? cast.members() : [known(server)], String(kind) as 'tools', catalog);
+      return listOf(server === undefined ? fleet.members() : [known(server)], String(kind) as 'tools', catalog);
     },
-    ...loginMethods({ oauth, member: cast.member, restart: (name) => cast.tell(name, { type: 'restart' }) }),
+    ...loginMethods({ oauth, member: fleet.member, restart: (name) => fleet.tell(name, { type: 'restart' }) }),
     start: command('start'),
     stop: command('stop'),
     restart: command('restart'),

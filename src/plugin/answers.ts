@@ -1,8 +1,8 @@
 // What an API answered that is not what we wanted, as a sentence: what it did, and what to do about it. Of its own words
 // only the short names that it has for its errors are repeated: free text may be the request's, and sentences are logged.
 
-import { type FailureCode, TroupeError } from './failures.ts';
-import type { Post } from './plugin-post.ts';
+import { type FailureCode, TroupeError } from '../protocol/failures.ts';
+import type { Post } from './post.ts';
 
 export function readJson(bytes: Buffer, host: string): unknown {
   try {

@@ -1,9 +1,9 @@
 // `login`, `loginWait` and `logout` on the control socket. A login takes as long as a person takes, so its URL is answered
 // first, and whoever waits for the outcome asks again and again.
 
-import { TroupeError } from '../../failures.ts';
-import type { Member } from '../member.ts';
-import type { OAuth } from './oauth.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { Member } from '../servers/member.ts';
+import type { OAuth } from '../servers/oauth/oauth.ts';
 
 export type LoginWorld = {
   /** Throws while there is no remote server. */

@@ -1,8 +1,8 @@
 // What the CLI asks of the inbox. It speaks for the owner of this machine, who may answer every question.
 
-import type { Handlers } from '../doors/control.ts';
-import type { Inbox } from './ask.ts';
-import { replyOf } from './replies.ts';
+import type { Inbox } from '../asks/ask.ts';
+import { replyOf } from '../asks/replies.ts';
+import type { Handlers } from './operation.ts';
 
 export const askMethods = (inbox: Inbox): Handlers => ({
   /** With `since` it waits until the list is another than that one, or for some seconds. */

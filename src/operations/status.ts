@@ -1,13 +1,13 @@
 // What the daemon says of itself and of its servers, in the shape that `troupe status --json` promises.
 
-import type { Bus } from './bus/bus.ts';
-import type { Catalog } from './catalog/catalog.ts';
-import type { PluginStatus } from './plugin-host.ts';
-import type { Cast } from './servers/cast.ts';
-import type { Member } from './servers/member.ts';
-import type { Store } from './store/store.ts';
-import { VERSION } from './version.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { VERSION } from '../protocol/version.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { Member } from '../servers/member.ts';
+import type { Store } from '../store/store.ts';
 
+export type PluginStatus = { readonly name: string; readonly state: 'running' | 'failed'; readonly error?: string };
 export type HttpStatus = {
   readonly state: 'listening' | 'off' | 'failed';
   /** Such as http://127.0.0.1:7411. */
@@ -20,7 +20,7 @@ export type HttpStatus = {
 export type StatusWorld = {
   readonly bus: Bus;
   readonly store: Store;
-  readonly cast: Cast;
+  readonly fleet: Fleet;
   readonly catalog: Catalog;
   readonly plugins: readonly PluginStatus[];
   readonly http: HttpStatus;
@@ -43,7 +43,7 @@ export type StatusWorld = {
   };
 };
 
-export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusWorld) {
+export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusWorld) {
   return {
     daemon: {
       ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
@@ -52,7 +52,7 @@ export function statusOf({ bus, store, cast, catalog, plugins, http, sessions, a
     bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
     store: { ...store.health, dropped: store.dropped },
     ...{ http, sessions, asks, tasks, plugins },
-    servers: cast.members().map((member) => serverStatus(member, catalog)),
+    servers: fleet.members().map((member) => serverStatus(member, catalog)),
   };
 }
 

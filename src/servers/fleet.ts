@@ -1,4 +1,4 @@
-// The cast: every server with its lane and its actor. Doors give calls here; the fleet's machine decides who lives, and
+// The fleet: every server with its lane and its actor. Doors give calls here; the fleet's machine decides who lives, and
 // each change of a state opens or closes the lane of that server and is told to whoever listens.
 
 import type { Logger } from 'pino';
@@ -13,10 +13,11 @@ import type { LaneOptions } from '../calls/peer.ts';
 import type { Recorder } from '../calls/record.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
+import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { type Failure, sentence } from '../failures.ts';
+import { type Failure, sentence } from '../protocol/failures.ts';
 import { type ConnectionWorld, serverConnection } from './connection.ts';
-import { createInstances, fitting, isInstance } from './instances.ts';
+import { createInstances, fitting } from './instances.ts';
 import { createInteractive } from './interactive.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
@@ -24,7 +25,7 @@ import { createPools } from './pools.ts';
 import { createReception, type ReceptionOptions } from './reception.ts';
 import { gateOf, latestOnly, type ServerSnapshot, specOf, stateOf } from './states.ts';
 
-export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
+export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly catalog: Catalog;
   readonly logger: Logger;
   readonly driver: 'table' | 'actor';
@@ -38,12 +39,12 @@ export type CastOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly onCrash: (why: string) => void;
 };
 
-export type Cast = ReturnType<typeof createCast>;
+export type Fleet = ReturnType<typeof createFleet>;
 
 /** Other numbers than a server's own restarts: the two levels multiply. */
 const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
 
-export function createCast(options: CastOptions) {
+export function createFleet(options: FleetOptions) {
   const { catalog, logger, driver, onState, onCrash } = options;
   const members = new Map<string, Member>();
   const isLatest = latestOnly();

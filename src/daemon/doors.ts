@@ -5,28 +5,28 @@ import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { NatsConnection } from 'nats';
-import { askMethods } from '../asks/methods.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import { type Difference, difference } from '../config/difference.ts';
 import type { Config } from '../config/schema.ts';
 import { watchConfig } from '../config/watch.ts';
-import { sentence, TroupeError } from '../failures.ts';
-import { familyOf } from '../leftovers.ts';
-import type { PartsOptions, The } from '../parts.ts';
-import { rootMethods } from '../roots/methods.ts';
+import { openControl } from '../doors/control.ts';
+import { type NatsDoor, natsDoor } from '../doors/nats.ts';
+import { type NatsAsks, natsAsks } from '../doors/nats-asks.ts';
+import { type NatsTasks, natsTasks } from '../doors/nats-tasks.ts';
+import { pipeDoor } from '../doors/pipe.ts';
+import { type RpcDoor, rpcDoor } from '../doors/rpc.ts';
+import { askMethods } from '../operations/asks.ts';
+import { rootMethods } from '../operations/roots.ts';
+import { controlMethods } from '../operations/servers.ts';
+import { environmentOf, statusOf } from '../operations/status.ts';
+import { taskMethods } from '../operations/tasks.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
+import { VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
-import { readConfig } from '../settings.ts';
-import { environmentOf, statusOf } from '../status.ts';
-import { taskMethods } from '../tasks/methods.ts';
-import { VERSION } from '../version.ts';
-import { openControl } from './control.ts';
-import { openHostDoors } from './hosts.ts';
-import { controlMethods } from './methods.ts';
-import { type NatsDoor, natsDoor } from './nats.ts';
-import { type NatsAsks, natsAsks } from './nats-asks.ts';
-import { type NatsTasks, natsTasks } from './nats-tasks.ts';
-import { pipeDoor } from './pipe.ts';
-import { type RpcDoor, rpcDoor } from './rpc.ts';
+import { openHostDoors } from './host-doors.ts';
+import { familyOf } from './leftovers.ts';
+import type { PartsOptions, The } from './parts.ts';
+import { readConfig } from './settings.ts';
 
 export type DoorsOptions = PartsOptions & {
   readonly the: The;
@@ -42,7 +42,7 @@ const SETTLE_MS = 15_000;
 export async function openDoors(options: DoorsOptions) {
   const { the, paths, env, log, say, name, subjects, current } = options;
   const { logger } = log;
-  const [cast, catalog, events, hosting] = [the('cast'), the('catalog'), the('events'), the('hosting')];
+  const [fleet, catalog, events, hosting] = [the('fleet'), the('catalog'), the('events'), the('hosting')];
   const { sessions } = hosting;
   const { asking, tasking, roots } = the('serving');
   const tasks = tasking.api;
@@ -56,7 +56,7 @@ export async function openDoors(options: DoorsOptions) {
     const onTrouble = (error: unknown) => logger.warn(sentence(error));
     void door?.close();
     door = natsDoor({
-      ...{ nc, subjects, daemon: name, cast, catalog, tasks },
+      ...{ nc, subjects, daemon: name, fleet, catalog, tasks },
       onProgress: (requestId, caller, signal) => {
         if (signal.type === 'progress') events.progress(requestId, caller, signal);
       },
@@ -85,7 +85,7 @@ export async function openDoors(options: DoorsOptions) {
     await the('serving').prepare(next.servers);
     current.config = next;
     refused = undefined;
-    cast.apply(change);
+    fleet.apply(change);
     hosting.reconfigured();
     roots.refresh();
     const [before, after] = [scopesOf(config), scopesOf(next)];
@@ -107,7 +107,7 @@ export async function openDoors(options: DoorsOptions) {
   const waiting = () => (isDeepStrictEqual(rootOf(options.config), rootOf(current.config)) ? null : FOR_NEXT_START);
   const status = () =>
     statusOf({
-      ...{ bus: the('bus'), store: the('store'), cast, catalog, plugins: the('plugins').status },
+      ...{ bus: the('bus'), store: the('store'), fleet, catalog, plugins: the('plugins').status },
       ...{ http: hosts.status, sessions: sessions.count, asks: { open: asking.count() } },
       tasks: { unfinished: tasking.unfinished() },
       daemon: {
@@ -118,7 +118,7 @@ export async function openDoors(options: DoorsOptions) {
     });
   const environment = () => environmentOf(the('bus'), hosts.status, hosts.token);
   const methods = controlMethods({
-    cast,
+    fleet,
     oauth: the('serving').logins,
     catalog,
     status,
@@ -129,7 +129,7 @@ export async function openDoors(options: DoorsOptions) {
   });
   const onFault = (error: unknown) => logger.error(sentence(error));
   const hosts = await openHostDoors(options, hosting);
-  const control = await openControl(paths.socket, cast, methods, pipeDoor(sessions, onFault));
+  const control = await openControl(paths.socket, fleet, methods, pipeDoor(sessions, onFault));
   const watcher = watchConfig(paths.config, () => {
     reload().catch((error) => {
       refused = sentence(error);
@@ -138,7 +138,7 @@ export async function openDoors(options: DoorsOptions) {
   });
   const isOpening = ({ server, state }: Member) =>
     state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);
-  void settled(() => cast.members(), isOpening).then((members) => {
+  void settled(() => fleet.members(), isOpening).then((members) => {
     const tools = ({ server }: Member) => catalog.get(server, 'tools').entries.length;
     say.started({
       version: VERSION,

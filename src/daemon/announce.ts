@@ -1,6 +1,6 @@
 // What a person in front of the terminal is told: what runs, how to call it, where to look; then only what changes.
 
-import type { Member } from './servers/member.ts';
+import type { Member } from '../servers/member.ts';
 
 export type Announcer = {
   /** Something that makes the first start take its time. */

@@ -7,7 +7,7 @@ import { freePort } from '../support/nats.ts';
 import { type Random, random } from './random.ts';
 
 export type Member = { readonly daemon: Beside; readonly url: string; isReady: boolean; failpoint: string | undefined };
-export type Cast = Awaited<ReturnType<typeof startCast>>;
+export type Fleet = Awaited<ReturnType<typeof startCast>>;
 
 /** How often each may be passed before it is the last time: some moments are rarer than others. */
 const FAILPOINTS: [name: string, most: number][] = [

@@ -1,12 +1,12 @@
 // The daemon as a plugin sees it: a few values and a few verbs, each of which may be used at any time.
 
 import { randomUUID } from 'node:crypto';
-import type { Models } from './asks/models/models.ts';
-import { errorObject, sentence, TroupeError } from './failures.ts';
+import type { Models } from '../asks/models/models.ts';
+import type { ServerView, Troupe } from '../plugin/plugin.ts';
+import { post } from '../plugin/post.ts';
+import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { The } from './parts.ts';
-import type { ServerView, Troupe } from './plugin.ts';
-import { post } from './plugin-post.ts';
-import type { Log } from './telemetry/log.ts';
 
 export type ViewOptions = {
   readonly plugin: string;
@@ -19,7 +19,7 @@ export type ViewOptions = {
 
 export function pluginView({ plugin, the, models, log, watchers, root }: ViewOptions): Troupe {
   const view = (name: string): ServerView | undefined => {
-    const member = the('cast').member(name);
+    const member = the('fleet').member(name);
     return member && { name, state: member.state, tools: the('catalog').get(member.server, 'tools').entries.length };
   };
 
@@ -29,7 +29,7 @@ export function pluginView({ plugin, the, models, log, watchers, root }: ViewOpt
   return {
     logger,
     servers: () =>
-      the('cast')
+      the('fleet')
         .members()
         .flatMap(({ name }) => view(name) ?? []),
     watch(listener) {
@@ -43,7 +43,7 @@ export function pluginView({ plugin, the, models, log, watchers, root }: ViewOpt
     },
     call: (server, tool, args) =>
       new Promise((resolve, reject) => {
-        const isKnown = the('cast').submit({
+        const isKnown = the('fleet').submit({
           ...{ requestId: randomUUID(), server, method: 'tools/call', name: tool, principal: '_', door: 'plugin' },
           params: Buffer.from(JSON.stringify({ name: tool, arguments: args })),
           settle: (outcome) => {

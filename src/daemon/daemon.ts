@@ -4,16 +4,16 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createActor, fromPromise, waitFor } from 'xstate';
-import { daemonMachine } from '../machines/daemon.ts';
+import { daemonMachine } from '../../machines/daemon.ts';
+import { formatComplaint } from '../config/complaints.ts';
+import type { Paths } from '../config/paths.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
+import { VERSION } from '../protocol/version.ts';
+import { acquireLock, type Lock } from '../store/lock.ts';
+import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
-import { formatComplaint } from './config/complaints.ts';
-import type { Paths } from './config/paths.ts';
-import { sentence, TroupeError } from './failures.ts';
 import { createParts, type Parts } from './parts.ts';
 import { readConfig, type Settings } from './settings.ts';
-import { acquireLock, type Lock } from './store/lock.ts';
-import { openLog } from './telemetry/log.ts';
-import { VERSION } from './version.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;

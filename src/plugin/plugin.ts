@@ -2,8 +2,8 @@
 // A plugin only ever sees values, so it cannot crash an actor; what it throws is reported with its name.
 
 import type { Logger } from 'pino';
-import type { ModelProvider } from './plugin-models.ts';
-import type { Post } from './plugin-post.ts';
+import type { ModelProvider } from './models.ts';
+import type { Post } from './post.ts';
 
 export {
   type Block,
@@ -22,9 +22,9 @@ export {
   type ToolResult,
   type ToolUse,
   textOf,
-} from './plugin-models.ts';
-export { address, endpoint, modelOptions, readOptions } from './plugin-options.ts';
-export type { Post } from './plugin-post.ts';
+} from './models.ts';
+export { address, endpoint, modelOptions, readOptions } from './options.ts';
+export type { Post } from './post.ts';
 
 export type Plugin<Options = unknown> = {
   readonly name: string;

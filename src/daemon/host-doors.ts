@@ -4,14 +4,14 @@
 import { isLoopback } from '../config/addresses.ts';
 import { addressOf } from '../config/http.ts';
 import type { HttpSettings } from '../config/schema.ts';
-import { sentence } from '../failures.ts';
-import type { PartsOptions } from '../parts.ts';
+import { portsToTry, rememberPort } from '../doors/http/port.ts';
+import { type HttpDoor, openHttp } from '../doors/http/server.ts';
+import { tokenToShow, withToken } from '../doors/http/token.ts';
+import { websocketDoor } from '../doors/websocket.ts';
+import type { HttpStatus } from '../operations/status.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Hosting } from '../sessions/hosting.ts';
-import type { HttpStatus } from '../status.ts';
-import { portsToTry, rememberPort } from './http/port.ts';
-import { type HttpDoor, openHttp } from './http/server.ts';
-import { tokenToShow, withToken } from './http/token.ts';
-import { websocketDoor } from './websocket.ts';
+import type { PartsOptions } from './parts.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;

@@ -4,11 +4,11 @@
 import { isAbsolute } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
-import type { Config } from './config/schema.ts';
-import { sentence, TroupeError } from './failures.ts';
-import type { Plugin, Troupe } from './plugin.ts';
+import type { Config } from '../config/schema.ts';
+import type { PluginStatus } from '../operations/status.ts';
+import type { Plugin, Troupe } from '../plugin/plugin.ts';
+import { sentence, TroupeError } from '../protocol/failures.ts';
 
-export type PluginStatus = { readonly name: string; readonly state: 'running' | 'failed'; readonly error?: string };
 export type PluginHost = { readonly status: readonly PluginStatus[]; close(): Promise<void> };
 
 export async function startPlugins(
@@ -51,7 +51,7 @@ async function load(name: string): Promise<Plugin> {
   const isTypeScript = import.meta.url.endsWith('.ts');
   const url = isAbsolute(name)
     ? pathToFileURL(name)
-    : new URL(`../plugins/${name}/index.${isTypeScript ? 'ts' : 'js'}`, import.meta.url);
+    : new URL(`../../plugins/${name}/index.${isTypeScript ? 'ts' : 'js'}`, import.meta.url);
   if (!isAbsolute(name) && !/^[a-z0-9-]+$/.test(name)) throw new Error(`${name} is not the name of a plugin`);
   const { plugin } = (await import(url.href).catch((cause) => {
     if (cause?.code === 'ERR_MODULE_NOT_FOUND') throw new Error('there is no such plugin', { cause });

@@ -3,11 +3,11 @@
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { stopLeftBroker } from './bus/managed.ts';
-import type { Paths } from './config/paths.ts';
-import { sweep } from './servers/sweep.ts';
-import { acquireLock, locksIn } from './store/lock.ts';
-import { openStore, type Store } from './store/store.ts';
+import { stopLeftBroker } from '../bus/managed.ts';
+import type { Paths } from '../config/paths.ts';
+import { sweep } from '../servers/sweep.ts';
+import { acquireLock, locksIn } from '../store/lock.ts';
+import { openStore, type Store } from '../store/store.ts';
 
 const FAMILY_CHARACTERS = 16;
 

@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 
-/** The package is one folder above the sources, and two above what was built from them. */
+/** The package is two folders above this one in the sources, and three in what was built from them. */
 function readVersion(): string {
-  for (const path of ['../package.json', '../../package.json']) {
+  for (const path of ['../../package.json', '../../../package.json']) {
     try {
       return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
     } catch {} // not there: try the other place
