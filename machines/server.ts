@@ -15,6 +15,8 @@ export type RestartPolicy = {
 export type ServerSpec = {
   readonly name: string;
   readonly restart: RestartPolicy;
+  /** Its failure is an outage of something that others run: whoever wants it may try again before its time. */
+  readonly isRemote: boolean;
   readonly openMs: number;
   readonly drainMs: number;
   readonly closeMs: number;
@@ -42,6 +44,9 @@ export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forg
 
 type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
 type Context = { spec: ServerSpec; next: Destination; restarts: number; recent: number; why: string };
+
+/** An outage is not made worse by callers: so long passes at least between two attempts that they want. */
+const HURRY_MS = 100;
 
 const notProvided = () => {
   throw new Error('server: the connection was not provided');
@@ -72,6 +77,7 @@ const server = setup({
   },
   guards: {
     headsFor: ({ context }, next: Destination) => context.next === next,
+    isRemote: ({ context }) => context.spec.isRemote,
     mayRestart: ({ context }) => context.recent < context.spec.restart.intensity,
   },
   delays: {
@@ -81,6 +87,7 @@ const server = setup({
     period: ({ context }) => context.spec.restart.periodMs,
     backoff: ({ context: { spec, recent } }) =>
       spec.restart.backoffMs[Math.min(recent, spec.restart.backoffMs.length) - 1] ?? 0,
+    hurry: ({ context: { spec } }) => Math.min(spec.restart.backoffMs[0] ?? 0, HURRY_MS),
   },
 });
 
@@ -165,6 +172,12 @@ export const serverMachine = server.createMachine({
       entry: ['countRestart', 'forgetLater'],
       after: { backoff: 'up' },
       on: { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone' },
+      initial: 'resting',
+      states: {
+        resting: { on: { wanted: { guard: 'isRemote', target: 'hurried' } } },
+        // An attempt that a caller wanted is none of the server's own, and does not make the next wait longer.
+        hurried: { after: { hurry: { target: '#server.up', actions: 'forgetRestart' } } },
+      },
     },
     failed: {
       on: {

@@ -21,8 +21,8 @@ import { createLive, type Live } from './live.ts';
 import type { Models } from './models/models.ts';
 import type { Ending, Given } from './opening.ts';
 import type { Rows } from './rows.ts';
+import type { OpenAsk } from './waiting/permissions.ts';
 import { createVisits } from './waiting/visits.ts';
-import type { OpenAsk } from './waiting/waiting.ts';
 
 export type AsksOptions = {
   readonly config: () => Pick<Config, 'asks'>;

@@ -1,26 +1,27 @@
 // All deadlines of all requests in one wheel with one timer: deadlines are data, a timer for each would cost more than
 // the call. The clock is monotonic, so that a jump of the wall clock ends nothing.
 
+import { realWorld, type World } from '../world/world.ts';
+
 export type Due = { deadline: number; slot: number };
-export type Deadlines<T extends Due> = { add(item: T): void; remove(item: T): void; readonly size: number };
+export type Deadlines<T extends Due> = ReturnType<typeof createDeadlines<T>>;
 
 const TICK_MS = 20;
 const NOWHERE = -1;
 
-export const now = (): number => performance.now();
+export const now = (): number => realWorld.now();
 
 /** `onDue` is told of an item at most one tick late, never early. Moving `deadline` later needs no word to the wheel. */
-export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadlines<T> {
+export function createDeadlines<T extends Due>(onDue: (item: T) => void, world: World = realWorld) {
   const slots = new Map<number, Set<T>>();
   let size = 0;
   let next = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let stop: (() => void) | undefined;
 
   function add(item: T): void {
-    if (!timer) {
-      next = Math.max(next, Math.floor(now() / TICK_MS)); // first, or an item already due would land in the past
-      timer = setInterval(turn, TICK_MS);
-      timer.unref();
+    if (!stop) {
+      next = Math.max(next, Math.floor(world.now() / TICK_MS)); // first, or an item already due would land in the past
+      stop = world.every(TICK_MS, turn);
     }
     put(item);
     size++;
@@ -42,29 +43,34 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void): Deadli
   }
 
   function turn(): void {
-    const current = Math.floor(now() / TICK_MS);
+    const current = Math.floor(world.now() / TICK_MS);
     while (next <= current && size > 0) {
-      const at = next++; // who is added from here on goes into a later slot than the one being emptied
+      const at = next++; // an item that is added from here on goes into a later slot than the one being emptied
       const slot = slots.get(at);
       if (slot) for (const item of [...slot]) settle(item, at);
     }
     if (size > 0) return;
     // Only here: a caller that waits for each answer would start and stop the timer with every call.
-    clearInterval(timer);
-    timer = undefined;
+    stop?.();
+    stop = undefined;
   }
 
   function settle(item: T, at: number): void {
-    if (item.slot !== at) return; // an earlier one of this turn already ended it
-    const due = item.deadline <= now();
+    if (item.slot !== at) return; // the end of an earlier item of this turn has already ended this one
+    const isDue = item.deadline <= world.now();
     remove(item);
-    if (due) onDue(item);
+    if (isDue) onDue(item);
     else add(item);
   }
 
   return {
     add,
     remove,
+    /** The item's deadline may be earlier now. */
+    reset(item: T): void {
+      remove(item);
+      add(item);
+    },
     get size() {
       return size;
     },

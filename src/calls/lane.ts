@@ -1,200 +1,523 @@
-// One server's requests in flight. A request is queued until the server can take it, written once, and answered once:
-// by the server, by its deadline, by a cancellation, or by the news that the server is gone.
+// The requests of one server's process. A lane decides which event a request gets next and carries out what the request's chart
+// orders: it is queued until the server can take it, reserved where that is wanted, written once, and answered once.
 
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Failure } from '../protocol/failures.ts';
-import { createAbandoned } from './abandoned.ts';
 import type { Call, Outcome } from './call.ts';
-import { createDeadlines, now } from './deadlines.ts';
-import { createEcho } from './echo.ts';
-import { createEntrance } from './entrance.ts';
-import { occupants } from './occupants.ts';
-import { endings, outcomes } from './outcomes.ts';
-import type { LaneOptions, LaneSettings, Peer } from './peer.ts';
+import { type Caller, Callers } from './callers.ts';
+import { type Gate, outcomes } from './outcomes.ts';
 import { flushProgress, relayProgress } from './progress.ts';
-import {
-  actorDriver,
-  type Effects,
-  hold,
-  type InFlight,
-  MAY_PROGRESS,
-  newRequest,
-  tableDriver,
-  whenEnded,
-} from './request.ts';
-import { createReservations } from './reservations.ts';
+import { Queue } from './queue.ts';
+import { canAsk, type Effects, hasEnded, type InFlight, MAY_PROGRESS, type Owner, whenEnded } from './request.ts';
+import type { Requests } from './requests.ts';
 
-export type Lane = ReturnType<typeof createLane>;
+export type LaneSettings = {
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly maxInFlight: number;
+  readonly maxQueued: number;
+  /** How long an unsent call waits for a server that restarts; 0 = not at all. */
+  readonly holdMs: number;
+};
 
-export function createLane(options: LaneOptions) {
-  const { server, driver, refusalOf, onSettled, onWanted, onCrash } = options;
-  let { settings } = options;
-  const sent = new Map<string, InFlight>();
-  let peer: Peer | undefined;
-  let [sequence, callers] = [0, 0];
-  let onIdle: (() => void) | undefined;
-  let lastActiveAt = now();
-  const say = outcomes(server);
-  const echo = createEcho();
-  const abandoned = createAbandoned();
-  const deadlines = createDeadlines<InFlight>((request) => drive(request, 'deadline'));
+/** The way to the server. `hasRoom` is false while the server does not read what we write. */
+export type Peer = {
+  /** `id` is the frame's own; the call is for transports that say more of it than the frame, such as HTTP headers. */
+  write(frame: Buffer, id: string, call: Call): void;
+  cancel(id: string, why: string): void;
+  hasRoom(): boolean;
+};
 
-  const effects: Effects = {
-    write(request) {
-      const { method, params } = request.call;
-      request.isSent = true;
-      if (request.call.door !== 'troupe') callers++;
-      sent.set(request.id, request);
-      const compose = MAY_PROGRESS.has(method) ? progressFrame : requestFrame;
-      peer?.write(compose(Number(request.id), method, params), request.id, request.call);
-    },
-    relay: relayProgress,
-    extend(request) {
-      if (request.holds === 0) request.deadline = Math.min(now() + request.timeoutMs, request.latestDeadline);
-    },
-    cancelUpstream(request) {
-      abandoned.add(request); // it may not listen
-      peer?.cancel(request.id, request.why);
-    },
-    ...endings(say, () => entrance.gate, finish),
-  };
-  const drive = driver === 'actor' ? actorDriver(effects, onCrash) : tableDriver(effects);
-  const entrance = createEntrance({
-    ...{ say, drive, dispatch, finish, onWanted, maxQueued: () => settings.maxQueued },
-    hasRoom: () => callers + reservations.size() < settings.maxInFlight && peer?.hasRoom() === true,
-  });
-  const reservations = createReservations({ drive, readmit: entrance.readmit, onCrash });
+/** Makes a step of the request that somebody was asked about. False when it does not wait for that any more. */
+export type Tell = (event: 'clear' | 'ask' | 'approved' | 'denied' | 'visited' | 'unvisited', why?: Failure) => boolean;
 
-  function begin(call: Call): InFlight {
-    const request = newRequest(call, String(++sequence), settings);
-    deadlines.add(request);
+/** Whose word a call needs before it is sent, or sent again. */
+export type Permits = {
+  /** On the path of every call. `defer`: it is known once the server has said what it offers. */
+  needOf(call: Call): 'clear' | 'defer' | 'ask';
+  /** Tells `clear` or `ask` once that is known. */
+  awaitList(request: InFlight, tell: Tell): void;
+  /** Tells `approved`, or `denied` and why. */
+  askApproval(request: InFlight, tell: Tell): void;
+  /** Whether the error that the server has answered with wants addresses visited that somebody here can be asked to visit. */
+  wantsVisits(request: InFlight): boolean;
+  /** Tells `visited` or `unvisited`. */
+  askVisits(request: InFlight, tell: Tell): void;
+};
+
+export type LaneOptions = {
+  readonly server: string;
+  readonly settings: LaneSettings;
+  readonly requests: Requests;
+  /** Why a call must not be sent, asked when it is about to be: only then is it known what the server offers. */
+  readonly refusalOf: (call: Call) => Failure | undefined;
+  /** Without them every call is clear. */
+  readonly permits?: Permits;
+  /** Gives an admitted request to the lane that shall have it; without it that is this one. */
+  readonly place?: (request: InFlight, how: 'here' | 'anew' | 'back') => void;
+  /** `isRecorded`: the outcome is that of the attempt which `onAttempt` was told of. */
+  readonly onSettled: (request: InFlight, outcome: Outcome, isRecorded: boolean) => void;
+  /** The server has sent it back, and its caller is not told yet, because it may be sent once more. */
+  readonly onAttempt?: (request: InFlight, outcome: Outcome) => void;
+  /** Calls wait for the server. */
+  readonly onWanted: () => void;
+};
+
+/** An ask ends before the call that it is about can wait no longer, and says why better than a deadline. */
+const ASK_GRACE_MS = 1_000;
+const NO_PERMITS: Permits = {
+  needOf: () => 'clear',
+  awaitList: (_, tell) => void tell('clear'),
+  askApproval: (_, tell) => void tell('approved'),
+  wantsVisits: () => false,
+  askVisits: (_, tell) => void tell('unvisited'),
+};
+
+export const createLane = (options: LaneOptions): Lane => new Lane(options);
+
+export class Lane implements Owner {
+  readonly effects: Effects;
+  readonly whenEnded = whenEnded;
+  readonly #options: LaneOptions;
+  readonly #requests: Requests;
+  readonly #drive: Requests['drive'];
+  readonly #permits: Permits;
+  readonly #say: ReturnType<typeof outcomes>;
+  readonly #callers: Callers;
+  readonly #queue = new Queue<InFlight>();
+  readonly #reserving = new Set<InFlight>();
+  readonly #sent = new Map<string, InFlight>();
+  #settings: LaneSettings;
+  #gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
+  #peer: Peer | undefined;
+  #sequence = 0;
+  #sentByCallers = 0;
+  #pauses = 0;
+  #isPumping = false;
+  #lastActiveAt: number;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+    this.#requests = options.requests;
+    this.#drive = options.requests.drive;
+    this.#settings = options.settings;
+    this.#permits = options.permits ?? NO_PERMITS;
+    this.#say = outcomes(options.server);
+    this.#callers = new Callers(options.requests.world);
+    this.#lastActiveAt = options.requests.world.now();
+    this.effects = { ...this.#waits(), ...this.#way(), ...this.#answers() };
+  }
+
+  // ── Calls come in ──────────────────────────────────────────────────────────
+
+  /** Takes a call; from here on it is answered exactly once. A request that has already ended is not given out. */
+  submit(call: Call): InFlight | undefined {
+    const request = this.#requests.begin(call, this, this.#settings);
+    this.#lastActiveAt = request.startedAt;
+    const need = this.#permits.needOf(call);
+    if (need !== 'clear' && this.#requests.parkedAt(call.server) >= this.#settings.maxQueued)
+      this.#refuse(request, this.#say.busy(this.#settings.maxQueued));
+    else this.#drive(request, need);
+    return hasEnded(request) ? undefined : request;
+  }
+
+  /** A request of our own, such as `initialize`, which must not wait for the gate that it opens. */
+  ask(call: Call): void {
+    this.#drive(this.#requests.begin(call, this, this.#settings), this.#peer ? 'dispatch' : 'gone');
+  }
+
+  /** Takes a request that is admitted, perhaps from another lane of the same server: it is sent, queued or refused. */
+  admit(request: InFlight): void {
+    request.owner = this;
+    this.#lastActiveAt = this.#requests.world.now();
+    if (!this.#takesCalls()) return void this.#drive(request, 'refuse');
+    const mayPass = this.#pauses === 0 ? this.#queue.length === 0 : !canAsk(request.call);
+    if (mayPass && this.canSend()) return this.#send(request);
+    if (this.#queue.length >= this.#settings.maxQueued)
+      return this.#refuse(request, this.#say.busy(this.#queue.length));
+    this.#drive(request, 'queue');
+    if (this.#gate.mode === 'hold') this.#options.onWanted();
+  }
+
+  /** The request that has waited longest. */
+  get first(): InFlight | undefined {
+    return this.#queue.first;
+  }
+
+  /** Lets the request that has waited longest go, so that another lane can admit it. */
+  letGo(): InFlight | undefined {
+    const request = this.#queue.first;
+    if (request) this.#drive(request, 'move');
     return request;
   }
 
-  function finish(request: InFlight, outcome: Outcome): void {
-    if (request.isSent && sent.delete(request.id) && request.call.door !== 'troupe') callers--;
-    else if (request.isQueued) entrance.forget(request);
-    else reservations.forget(request);
-    deadlines.remove(request);
-    if (request.progress) flushProgress(request);
-    if (request.call.door !== 'troupe') lastActiveAt = echo.settled(request.call);
+  cancel(request: InFlight, why: string): void {
+    request.why = why;
+    this.#drive(request, 'cancel');
+  }
+
+  /** Its deadline has come, or the end of the time for which it may wait for a server that restarts. */
+  overdue(request: InFlight): void {
+    this.#drive(request, request.deadline < patienceOf(request) ? 'refuse' : 'deadline');
+  }
+
+  // ── The server speaks ──────────────────────────────────────────────────────
+
+  attach(peer: Peer): void {
+    this.#peer = peer;
+    this.#callers.forgetAbandoned();
+  }
+
+  /** The server is gone: what was sent is lost. Callers hear of it once the gate says what has become of the server. */
+  detach(why: string): void {
+    this.#peer = undefined;
+    const lost = [...this.#sent.values()];
+    queueMicrotask(() => {
+      for (const request of lost) {
+        request.why = why;
+        this.#drive(request, 'gone');
+      }
+    });
+  }
+
+  answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
+    const request = this.#sent.get(id);
+    if (!request) {
+      this.#callers.answered(id);
+      return false;
+    }
+    request.body = body;
+    const isSentBack = event === 'error' && this.#permits.wantsVisits(request);
+    if (!isSentBack || !this.#drive(request, 'required')) this.#drive(request, event);
+    return true;
+  }
+
+  /** False for progress of a request that has ended, or that goes backwards. */
+  progress(token: string, progress: InFlight['progress']): boolean {
+    const request = this.#sent.get(token);
+    if (!request || !progress || !(progress.progress > request.lastProgress)) return false;
+    request.lastProgress = progress.progress;
+    request.progress = progress;
+    return this.#drive(request, 'progress');
+  }
+
+  /** Only this request failed on its way; the server may be well. */
+  fail(id: string, failure: Failure): void {
+    const request = this.#sent.get(id);
+    if (!request) return;
+    request.refusal = failure;
+    this.#drive(request, 'gone');
+  }
+
+  // ── What lets calls through, or holds them ─────────────────────────────────
+
+  setGate(next: Gate): void {
+    const before = this.#gate;
+    this.#gate = next;
+    if (!this.#takesCalls()) return this.#sendAllAway();
+    if (isOutage(next) !== isOutage(before)) for (const request of this.#queue) this.#limitPatience(request);
+    // A server that restarts comes back by itself; one that fell asleep in front of a queue has to be woken.
+    const isNews = next.state !== before.state && next.mode === 'hold' && !isOutage(next);
+    if (isNews && this.#queue.length > 0) this.#options.onWanted();
+    this.pump();
+  }
+
+  /** Sends what can be sent. Not re-entrant: each end of a call pumps, and a full queue of refusals would be a stack as deep. */
+  pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      for (let next = this.#queue.first; next && this.#pauses === 0 && this.canSend(); next = this.#queue.first)
+        if (next.deadline <= this.#requests.world.now()) this.overdue(next);
+        else this.#send(next);
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  /** Nothing that may ask is sent until all who paused the lane have let go. Returns how to let go. */
+  pause(): () => void {
+    this.#pauses++;
+    return once(() => {
+      this.#pauses--;
+      this.pump();
+    });
+  }
+
+  /** While anybody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
+  suspend(request: InFlight): () => void {
+    request.holds++;
+    request.deadline = request.latestDeadline;
+    return once(() => {
+      request.holds--;
+      if (request.holds > 0 || this.#sent.get(request.id) !== request) return;
+      this.effects.extend(request);
+      this.#requests.deadlines.reset(request);
+    });
+  }
+
+  retune(settings: LaneSettings): void {
+    this.#settings = settings;
+    this.pump();
+  }
+
+  /** Told once when nothing is at the server, nor about to be. */
+  whenIdle(listener: (() => void) | undefined): void {
+    this.#onIdle = listener;
+    if (listener && this.#isIdle()) listener();
+  }
+
+  // ── What others want to know of it ─────────────────────────────────────────
+
+  canSend(): boolean {
+    return (
+      this.#gate.mode === 'open' && this.#occupied() < this.#settings.maxInFlight && this.#peer?.hasRoom() === true
+    );
+  }
+
+  sent(id: string): InFlight | undefined {
+    return this.#sent.get(id);
+  }
+
+  /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
+  inProgress(): InFlight[] {
+    return [...this.#sent.values()].filter(({ call }) => call.door !== 'troupe');
+  }
+
+  /** Those of them on whose behalf the server may ask. */
+  asking(): InFlight[] {
+    return [...this.#sent.values()].filter(({ call }) => canAsk(call));
+  }
+
+  /** Whether the server has, or is about to have, a call on whose behalf it may ask. */
+  mayBeAsked(): boolean {
+    return [...this.#sent.values(), ...this.#reserving].some(({ call }) => canAsk(call));
+  }
+
+  abandoned(): Caller[] {
+    return this.#callers.abandoned();
+  }
+
+  recent(withinMs: number): Caller[] {
+    return this.#callers.recent(withinMs);
+  }
+
+  get idleMs(): number {
+    return this.#isIdle() && this.#queue.length === 0 ? this.#requests.world.now() - this.#lastActiveAt : 0;
+  }
+
+  /** Callers' requests at the server; our own do not count. */
+  get inFlight(): number {
+    return this.#sentByCallers;
+  }
+
+  get gate(): Gate {
+    return this.#gate;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** How many more calls it would take at once. */
+  get room(): number {
+    return this.canSend() ? this.#settings.maxInFlight - this.#occupied() : 0;
+  }
+
+  // ── Steps ──────────────────────────────────────────────────────────────────
+
+  #occupied(): number {
+    return this.#sentByCallers + this.#reserving.size;
+  }
+
+  #isIdle(): boolean {
+    return this.#sent.size + this.#reserving.size === 0;
+  }
+
+  #takesCalls(): boolean {
+    return this.#gate.mode !== 'refuse' && (this.#settings.holdMs > 0 || !isOutage(this.#gate));
+  }
+
+  #sendAllAway(): void {
+    for (let next = this.#queue.first; next; next = this.#queue.first) this.#drive(next, 'gone');
+  }
+
+  /** There is room for it at the server. What was reserved before is not reserved again. */
+  #send(request: InFlight): void {
+    request.refusal = this.#options.refusalOf(request.call);
+    if (request.refusal) this.#drive(request, 'refuse');
+    else if (!request.call.reserve || !this.#drive(request, 'reserve')) this.#drive(request, 'dispatch');
+  }
+
+  #refuse(request: InFlight, outcome: Outcome): void {
+    if (!outcome.ok) request.refusal = outcome.failure;
+    this.#drive(request, 'refuse');
+  }
+
+  async #reserve(request: InFlight): Promise<void> {
+    let isGranted = false;
+    try {
+      isGranted = (await request.call.reserve?.()) === true;
+    } catch (error) {
+      this.#requests.onCrash(error);
+    }
+    if (!isGranted) {
+      request.why = 'somebody else has it';
+      return void this.#drive(request, 'withheld');
+    }
+    if (!this.#takesCalls()) return void this.#drive(request, 'refuse');
+    if (!this.#drive(request, 'granted')) return;
+    if (this.#gate.mode === 'hold') this.#options.onWanted();
+    this.pump();
+  }
+
+  /** An unsent call waits for a server that restarts only so long; for one that starts, sleeps or is busy its own time counts. */
+  #limitPatience(request: InFlight): void {
+    const patience = patienceOf(request);
+    request.deadline = isOutage(this.#gate)
+      ? Math.min(patience, this.#requests.world.now() + this.#settings.holdMs)
+      : patience;
+    this.#requests.deadlines.reset(request);
+  }
+
+  #write(request: InFlight): void {
+    const { call } = request;
+    const id = ++this.#sequence;
+    request.id = String(id);
+    if (call.door !== 'troupe') this.#sentByCallers++;
+    this.#sent.set(request.id, request);
+    const compose = MAY_PROGRESS.has(call.method) ? progressFrame : requestFrame;
+    this.#peer?.write(compose(id, call.method, call.params), request.id, call);
+  }
+
+  #finish(request: InFlight, outcome: Outcome, isRecorded = false): void {
+    this.#requests.end(request);
+    if (request.progress) flushProgress(request, this.#requests.world);
+    if (request.call.door !== 'troupe') {
+      this.#lastActiveAt = this.#requests.world.now();
+      this.#callers.settled(request.call, this.#lastActiveAt);
+    }
     // First: what is still asked on its behalf is withdrawn before its caller hears the outcome.
     if (request.onEnded) for (const listener of request.onEnded) listener();
-    onSettled(request, outcome);
-    if (entrance.length > 0) entrance.pump();
-    if (onIdle && sent.size + reservations.size() === 0) onIdle();
+    this.#options.onSettled(request, outcome, isRecorded);
+    if (this.#queue.length > 0) this.pump();
+    if (this.#onIdle && this.#isIdle()) this.#onIdle();
   }
 
-  function dispatch(request: InFlight): void {
-    request.refusal = refusalOf(request.call);
-    if (request.refusal) drive(request, 'gone');
-    else if (!request.call.reserve || !reservations.begin(request, request.call.reserve)) drive(request, 'dispatch');
+  // ── The effects of the request's chart ─────────────────────────────────────
+
+  #waits() {
+    const { requests, place = (request: InFlight) => this.admit(request) } = this.#options;
+    const { world, deadlines } = requests;
+    const tellOf =
+      (request: InFlight): Tell =>
+      (event, why) => {
+        if (!request.row.steps[event]) return false;
+        if (why) request.refusal = why;
+        return this.#drive(request, event);
+      };
+    return {
+      park: requests.park,
+      unpark: requests.unpark,
+      awaitList: (request: InFlight) => this.#permits.awaitList(request, tellOf(request)),
+      askApproval: (request: InFlight) => this.#permits.askApproval(request, tellOf(request)),
+      askVisits: (request: InFlight) => this.#permits.askVisits(request, tellOf(request)),
+      withdraw(request: InFlight): void {
+        const { withdraw } = request;
+        request.withdraw = undefined;
+        withdraw?.();
+      },
+      pauseDeadline(request: InFlight): void {
+        request.deadline = request.latestDeadline + ASK_GRACE_MS;
+      },
+      restartDeadline(request: InFlight): void {
+        request.startedAt = world.now();
+        request.deadline = patienceOf(request);
+        deadlines.reset(request);
+      },
+      admit: (request: InFlight) => place(request, 'here'),
+      readmit: (request: InFlight) => place(request, 'anew'),
+      retry: (request: InFlight) => place(request, 'back'),
+    };
   }
 
-  return {
-    /** Takes a call; from here on it is answered exactly once. A request that has already ended is not given out. */
-    submit(call: Call): InFlight | undefined {
-      lastActiveAt = now();
-      return entrance.enter(begin(call));
-    },
-    /** Takes one that was let go by another lane of the same server, and with it the promise to answer it. */
-    adopt(request: InFlight): InFlight | undefined {
-      lastActiveAt = now();
-      request.id = String(++sequence);
-      deadlines.add(request);
-      return entrance.enter(request);
-    },
-    /** The one that has waited longest, and how to let it go. */
-    first: entrance.first,
-    letGo(): InFlight | undefined {
-      const request = entrance.shift();
-      if (request) deadlines.remove(request);
-      return request;
-    },
-    /** A request of our own, such as `initialize`, which must not wait for the gate it opens. */
-    ask(call: Call): void {
-      drive(begin(call), peer ? 'dispatch' : 'gone');
-    },
-    answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
-      const request = sent.get(id);
-      if (!request) {
-        abandoned.answered(id);
-        return false;
-      }
-      request.body = body;
-      drive(request, event);
-      return true;
-    },
-    progress(token: string, progress: InFlight['progress']): boolean {
-      const request = sent.get(token);
-      if (!request || !progress || !(progress.progress > request.lastProgress)) return false;
-      request.lastProgress = progress.progress;
-      request.progress = progress;
-      drive(request, 'progress');
-      return true;
-    },
-    /** Only this request failed on its way; the server may be well. */
-    fail(id: string, failure: Failure): void {
-      const request = sent.get(id);
-      if (request) drive(Object.assign(request, { refusal: failure }), 'gone');
-    },
-    /** While anybody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
-    suspend: (request: InFlight): (() => void) =>
-      hold(request, () => {
-        if (sent.get(request.id) !== request) return;
-        deadlines.remove(request);
-        effects.extend(request);
-        deadlines.add(request);
-      }),
-    cancel(request: InFlight, why: string): void {
-      request.why = why;
-      drive(request, 'cancel');
-    },
-    attach(next: Peer): void {
-      peer = next;
-      abandoned.clear();
-    },
-    /** The server is gone: what was sent is lost. Callers hear of it once the gate says what has become of the server. */
-    detach(why: string): void {
-      peer = undefined;
-      const lost = [...sent.values()];
-      queueMicrotask(() => {
-        for (const request of lost) drive(Object.assign(request, { why }), 'gone');
-      });
-    },
-    setGate: entrance.setGate,
-    pump: entrance.pump,
-    pause: entrance.pause,
-    canSend: entrance.canSend,
-    whenEnded,
-    whenIdle(listener: (() => void) | undefined): void {
-      onIdle = listener;
-      if (listener && sent.size + reservations.size() === 0) listener();
-    },
-    retune(next: LaneSettings): void {
-      settings = next;
-      entrance.pump();
-    },
-    sent: (id: string): InFlight | undefined => sent.get(id),
-    ...occupants(sent, reservations.all),
-    abandoned: abandoned.callers,
-    recent: echo.recent,
-    get idleMs() {
-      return sent.size + reservations.size() + entrance.length > 0 ? 0 : now() - lastActiveAt;
-    },
-    /** Callers' requests at the server; our own, such as lists and pings, do not count. */
-    get inFlight() {
-      return callers;
-    },
-    get gate() {
-      return entrance.gate;
-    },
-    get queued() {
-      return entrance.length;
-    },
-    /** How many more calls it would take at once. */
-    get room() {
-      return entrance.canSend() ? settings.maxInFlight - callers - reservations.size() : 0;
-    },
+  #way() {
+    const { requests, onAttempt } = this.#options;
+    const enqueued = (request: InFlight): void => {
+      if (isOutage(this.#gate)) this.#limitPatience(request);
+    };
+    return {
+      enqueue: (request: InFlight) => {
+        this.#queue.push(request);
+        enqueued(request);
+      },
+      enqueueFirst: (request: InFlight) => {
+        this.#queue.unshift(request);
+        enqueued(request);
+      },
+      dequeue: (request: InFlight) => {
+        this.#queue.remove(request);
+        // What is left of its own patience counts again.
+        if (request.deadline < patienceOf(request) && !isOutage(this.#gate)) request.deadline = patienceOf(request);
+      },
+      reserve: (request: InFlight) => {
+        this.#reserving.add(request);
+        void this.#reserve(request);
+      },
+      unreserve: (request: InFlight) => void this.#reserving.delete(request),
+      write: (request: InFlight) => this.#write(request),
+      writeAgain: (request: InFlight) => this.#write(request),
+      release: ({ id, call }: InFlight) => {
+        if (this.#sent.delete(id) && call.door !== 'troupe') this.#sentByCallers--;
+      },
+      recordAttempt: (request: InFlight) => onAttempt?.(request, this.#say.rejected(request.body)),
+      relay: (request: InFlight) => relayProgress(request, requests.world),
+      extend: (request: InFlight) => {
+        if (request.holds > 0) return;
+        request.deadline = Math.min(requests.world.now() + request.timeoutMs, request.latestDeadline);
+      },
+      cancelUpstream: (request: InFlight) => {
+        if (canAsk(request.call)) this.#callers.abandon(request.id, request.call);
+        this.#peer?.cancel(request.id, request.why);
+      },
+    };
+  }
+
+  #answers() {
+    const say = this.#say;
+    const refusedOr = (request: InFlight, other: Outcome): Outcome =>
+      request.refusal ? say.refused(request.refusal) : other;
+    const end = (outcomeOf: (request: InFlight) => Outcome) => (request: InFlight) =>
+      this.#finish(request, outcomeOf(request));
+    return {
+      answerResult: end((request) => say.result(request.body)),
+      answerError: end((request) => say.rejected(request.body)),
+      answerSentBack: (request: InFlight) => this.#finish(request, say.rejected(request.body), true),
+      answerCancelledUnsent: end((request) => say.cancelled(request, this.#gate, 'not sent')),
+      answerCancelledRejected: end((request) => say.cancelled(request, this.#gate, 'failed')),
+      answerCancelled: end((request) => say.cancelled(request, this.#gate, 'outcome unknown')),
+      answerTimeoutUnsent: end((request) => say.timeout(request, this.#gate, 'not sent')),
+      answerTimeout: end((request) => say.timeout(request, this.#gate, 'outcome unknown')),
+      answerRefused: end((request) => refusedOr(request, say.refusal(this.#gate))),
+      answerUnsent: end((request) => refusedOr(request, say.gone(request, this.#gate, 'not sent'))),
+      answerLost: end((request) => refusedOr(request, say.gone(request, this.#gate, 'outcome unknown'))),
+    };
+  }
+}
+
+/** The server has crashed or cannot be reached, and comes back by itself. */
+const isOutage = ({ mode, why }: Gate): boolean => mode === 'hold' && why !== '';
+
+/** Until when an unsent call waits for a server that is well. */
+const patienceOf = ({ startedAt, timeoutMs, latestDeadline }: InFlight): number =>
+  Math.min(startedAt + timeoutMs, latestDeadline);
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
   };
 }

@@ -6,11 +6,15 @@ import { member } from '../protocol/json.ts';
 import type { Outcome } from './call.ts';
 import type { InFlight } from './request.ts';
 
-/** Whether a server takes calls: at once, soon, or not at all. */
-export type Gate =
-  | { readonly mode: 'open'; readonly state: string; readonly why: string }
-  | { readonly mode: 'hold'; readonly state: string; readonly why: string }
-  | { readonly mode: 'refuse'; readonly state: string; readonly why: string };
+/** Whether a server takes calls: at once, soon, or not at all. `why` is the trouble that it is in, if any. */
+export type Gate = {
+  readonly mode: 'open' | 'hold' | 'refuse';
+  readonly state: string;
+  readonly why: string;
+  /** What a caller hears who is refused; without it: `is <state>`, and how to start the server. */
+  readonly says?: string;
+  readonly remedy?: string;
+};
 
 const FATE: Record<Delivery, string> = {
   'not sent': 'the request was not sent',
@@ -18,68 +22,45 @@ const FATE: Record<Delivery, string> = {
   failed: 'the request failed',
 };
 
-/** States that pass by themselves. */
-const PASSING: Record<string, string> = {
-  waiting: 'it is restarting, try again',
-  draining: 'it is closing, try again soon',
-  closing: 'it is closing, try again soon',
-};
-
 export type Outcomes = ReturnType<typeof outcomes>;
 
 export function outcomes(server: string) {
-  const fail = (code: FailureCode, delivery: Delivery, message: string, gate?: Gate): Failure => ({
-    ...{ code, delivery, message, server },
-    ...(gate && { state: gate.state }),
+  const fail = (code: FailureCode, delivery: Delivery, message: string, state?: string): Outcome => ({
+    ok: false,
+    failure: { code, delivery, message, server, ...(state !== undefined && { state }) },
   });
-  const ended = (failure: Failure): Outcome => ({ ok: false, failure });
 
   return {
     result: (result: Buffer): Outcome => ({ ok: true, result, isError: saysIsError(result) }),
-    rejected: (error: Buffer): Outcome =>
-      ended({ ...fail('rejected', 'failed', `server ${server} answered with an error`), error }),
-    cancelled: ({ why }: InFlight, gate: Gate, delivery: Delivery): Outcome =>
-      ended(
-        fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, gate),
-      ),
-    timeout: ({ deadline, startedAt, call }: InFlight, gate: Gate, delivery: Delivery): Outcome => {
+    rejected: (error: Buffer): Outcome => ({
+      ok: false,
+      failure: {
+        code: 'rejected',
+        delivery: 'failed',
+        message: `server ${server} answered with an error`,
+        server,
+        error,
+      },
+    }),
+    refused: (failure: Failure): Outcome => ({ ok: false, failure }),
+    cancelled: ({ why }: InFlight, { state }: Gate, delivery: Delivery): Outcome =>
+      fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, state),
+    timeout: ({ deadline, startedAt, call }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
       const waited = Math.round(deadline - startedAt);
-      const message = `server ${server} (${gate.state}) did not answer ${call.name || call.method} within ${waited} ms`;
-      return ended(fail('timeout', delivery, `${message}; ${FATE[delivery]}`, gate));
+      const message = `server ${server} (${state}) did not answer ${call.name || call.method} within ${waited} ms`;
+      return fail('timeout', delivery, `${message}; ${FATE[delivery]}`, state);
     },
     gone: ({ why }: InFlight, gate: Gate, delivery: Delivery): Outcome => {
       const code = delivery === 'not sent' ? 'unavailable' : 'lost';
-      return ended(
-        fail(code, delivery, `server ${server} went away: ${why || gate.why || gate.state}; ${FATE[delivery]}`, gate),
-      );
+      const reason = why || gate.why || gate.state;
+      return fail(code, delivery, `server ${server} went away: ${reason}; ${FATE[delivery]}`, gate.state);
     },
-    refusal(gate: Gate): Outcome {
-      const because = gate.why ? `: ${gate.why}` : '';
-      const remedy = PASSING[gate.state] ?? `troupe start ${server}`;
-      const message =
-        gate.state === 'needs login' // which says the remedy itself
-          ? `server ${server} needs login${because}`
-          : `server ${server} is ${gate.state}${because}; ${remedy}`;
-      return ended(fail('unavailable', 'not sent', message, gate));
+    refusal({ state, why, says = `is ${state}`, remedy = `troupe start ${server}` }: Gate): Outcome {
+      const message = `server ${server} ${says}${why && `: ${why}`}${remedy && `; ${remedy}`}`;
+      return fail('unavailable', 'not sent', message, state);
     },
     busy: (queued: number): Outcome =>
-      ended(fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`)),
-  };
-}
-
-/** The ends of a request's chart, each with what its caller is told. */
-export function endings(say: Outcomes, gate: () => Gate, finish: (request: InFlight, outcome: Outcome) => void) {
-  const refused = ({ refusal }: InFlight): Outcome | undefined => refusal && { ok: false, failure: refusal };
-  return {
-    answerResult: (request: InFlight) => finish(request, say.result(request.body)),
-    answerError: (request: InFlight) => finish(request, say.rejected(request.body)),
-    answerCancelledUnsent: (request: InFlight) => finish(request, say.cancelled(request, gate(), 'not sent')),
-    answerCancelled: (request: InFlight) => finish(request, say.cancelled(request, gate(), 'outcome unknown')),
-    answerTimeoutUnsent: (request: InFlight) => finish(request, say.timeout(request, gate(), 'not sent')),
-    answerTimeout: (request: InFlight) => finish(request, say.timeout(request, gate(), 'outcome unknown')),
-    answerUnsent: (request: InFlight) => finish(request, refused(request) ?? say.gone(request, gate(), 'not sent')),
-    answerLost: (request: InFlight) =>
-      finish(request, refused(request) ?? say.gone(request, gate(), 'outcome unknown')),
+      fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`),
   };
 }
 

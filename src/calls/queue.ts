@@ -1,69 +1,41 @@
-// The requests that wait for their server, first come, first sent. Taking the first and forgetting one in the middle
-// are both cheap: a full queue in front of a slow server is exactly when there is no time to copy it.
+// The requests that wait for their server, first come, first sent. Taking the first and taking one out of the middle are both
+// cheap: a full queue in front of a slow server is exactly when there is no time to copy it.
 
-export type Queued = { isQueued: boolean };
-export type Queue<T extends Queued> = {
-  push(item: T): void;
-  /** It has been first before, and is again. */
-  unshift(item: T): void;
-  /** Who is next; it stays where it is. */
-  first(): T | undefined;
-  shift(): T | undefined;
-  /** The item ended while it waited. */
-  forget(item: T): void;
-  clear(): T[];
-  readonly length: number;
-};
+/** An item holds its own links, so that it is found without a search. An item is in one queue at most. */
+export type Linked<T> = { previous: T | undefined; next: T | undefined };
 
-export function createQueue<T extends Queued>(): Queue<T> {
-  let items: T[] = [];
-  let head = 0;
-  let length = 0;
+export class Queue<T extends Linked<T>> {
+  first: T | undefined;
+  length = 0;
+  #last: T | undefined;
 
-  function forget(item: T): void {
-    item.isQueued = false;
-    length--;
+  push(item: T): void {
+    item.previous = this.#last;
+    if (this.#last) this.#last.next = item;
+    else this.first = item;
+    this.#last = item;
+    this.length++;
   }
 
-  function first(): T | undefined {
-    while (head < items.length && !items[head]?.isQueued) head++; // forgotten
-    if (head > 1024 && head * 2 > items.length) {
-      items = items.slice(head);
-      head = 0;
-    }
-    return items[head];
+  unshift(item: T): void {
+    item.next = this.first;
+    if (this.first) this.first.previous = item;
+    else this.#last = item;
+    this.first = item;
+    this.length++;
   }
 
-  return {
-    forget,
-    first,
-    push(item) {
-      item.isQueued = true;
-      items.push(item);
-      length++;
-    },
-    unshift(item) {
-      item.isQueued = true;
-      if (head > 0) items[--head] = item;
-      else items.unshift(item);
-      length++;
-    },
-    shift() {
-      const item = first();
-      if (!item) return undefined;
-      head++;
-      forget(item);
-      return item;
-    },
-    clear() {
-      const waiting = items.slice(head).filter((item) => item.isQueued);
-      items = [];
-      head = 0;
-      for (const item of waiting) forget(item);
-      return waiting;
-    },
-    get length() {
-      return length;
-    },
-  };
+  remove(item: T): void {
+    if (item.previous) item.previous.next = item.next;
+    else this.first = item.next;
+    if (item.next) item.next.previous = item.previous;
+    else this.#last = item.previous;
+    item.previous = undefined;
+    item.next = undefined;
+    this.length--;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let item = this.first; item; item = item.next) yield item;
+  }
 }

@@ -1,12 +1,10 @@
-// One request in flight, and the two ways to drive it through its chart: by the lowered table, the default, or as a real
-// XState actor for whoever wants to inspect one. Both make the same steps; a contract test runs over both.
+// One request in flight, and the two ways to drive it through its chart: by the table that the chart is lowered to, the default,
+// or as a real XState actor for whoever wants to inspect one. Both make the same steps; a contract test runs over both.
 
-import { createActor } from 'xstate';
-import { type RequestEffect, requestMachine } from '../../machines/request.ts';
+import { type AnyMachineSnapshot, createActor, getNextTransitions, initialTransition, transition } from 'xstate';
+import { type RequestEffect, type RequestEvent, requestMachine } from '../../machines/request.ts';
 import type { Failure } from '../protocol/failures.ts';
 import type { Call } from './call.ts';
-import { now } from './deadlines.ts';
-import { type EventType, lowerRequest, type Row } from './table.ts';
 
 export type Progress = { progress: number; total?: number; message?: string };
 
@@ -19,84 +17,82 @@ export const MAY_PROGRESS = new Set(['tools/call', 'resources/read', 'prompts/ge
 export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean =>
   door !== 'troupe' && ASKING.has(method);
 
-/** A plain record: it is made and dropped for every call. */
+/** A plain record: it is made and dropped for every call. Where it is in its life is its row of the table, and nothing else. */
 export type InFlight = {
   readonly call: Call;
-  /** Our id towards the server, as it stands in the frame; another one if it goes to another process before it is sent. */
+  /** The lane that it is in, which carries out what its chart orders. Another process of its server may take it over. */
+  owner: Owner;
+  /** Our id towards the server, as it stands in the frame that was written last. */
   id: string;
-  readonly startedAt: number;
+  /** When its patience began: with its arrival, and anew when somebody's word has let it go on. */
+  startedAt: number;
   readonly latestDeadline: number;
   readonly timeoutMs: number;
   deadline: number;
   slot: number;
-  isQueued: boolean;
-  /** It is about to be sent, once its owner says that it may. */
-  isReserving: boolean;
-  isSent: boolean;
+  /** Its neighbours in the queue. */
+  previous: InFlight | undefined;
+  next: InFlight | undefined;
   /** What the event at hand brought: the bytes of a result or an error, why the server is gone, why it is cancelled. */
   body: Buffer;
   why: string;
   refusal: Failure | undefined;
   progress: Progress | undefined;
-  progressTimer: NodeJS.Timeout | undefined;
+  stopFlush: (() => void) | undefined;
   lastProgress: number;
   relayedAt: number;
   /** How many questions to the caller's side are open on its behalf. */
   holds: number;
-  /** Who wants to know when it has ended; hardly ever anybody. */
+  /** Takes back what somebody is asked before it may go on. */
+  withdraw: (() => void) | undefined;
+  /** Those who want to know when it has ended; hardly ever anybody. */
   onEnded: Set<() => void> | undefined;
   row: Row;
+  /** Its actor, where requests are driven as actors. */
   send: ((event: EventType) => void) | undefined;
 };
 
 export type Effects = { readonly [effect in RequestEffect]: (request: InFlight) => void };
-/** Makes one step. An event that the request's state does not know, such as a second answer, changes nothing. */
-export type Driver = (request: InFlight, event: EventType) => void;
+/** The lane that a request is in. */
+export type Owner = {
+  readonly effects: Effects;
+  overdue(request: InFlight): void;
+};
 
-const FIRST_ROW = lowerRequest();
 const NOTHING = Buffer.alloc(0);
 
-export function newRequest(call: Call, id: string, limits: { timeoutMs: number; maxTimeoutMs: number }): InFlight {
-  const startedAt = now();
+export type Limits = { readonly timeoutMs: number; readonly maxTimeoutMs: number };
+
+export function newRequest(call: Call, owner: Owner, limits: Limits, startedAt: number): InFlight {
   const mostMs = call.maxTimeoutMs ?? limits.maxTimeoutMs;
   const timeoutMs = Math.min(call.timeoutMs ?? limits.timeoutMs, mostMs);
   return {
     call,
-    id,
+    owner,
+    id: '',
     startedAt,
-    timeoutMs,
     latestDeadline: startedAt + mostMs,
+    timeoutMs,
     deadline: startedAt + timeoutMs,
     slot: -1,
-    isQueued: false,
-    isReserving: false,
-    isSent: false,
+    previous: undefined,
+    next: undefined,
     body: NOTHING,
     why: '',
     refusal: undefined,
     progress: undefined,
-    progressTimer: undefined,
+    stopFlush: undefined,
     lastProgress: Number.NEGATIVE_INFINITY,
     relayedAt: 0,
     holds: 0,
+    withdraw: undefined,
     onEnded: undefined,
     row: FIRST_ROW,
     send: undefined,
   };
 }
 
-/** Gives it all the time it may have, until everybody who holds it has let go. Returns how to let go. */
-export function hold(request: InFlight, onFree: () => void): () => void {
-  let isHeld = true;
-  request.holds++;
-  request.deadline = request.latestDeadline;
-  return () => {
-    if (!isHeld) return;
-    isHeld = false;
-    request.holds--;
-    if (request.holds === 0) onFree();
-  };
-}
+export const hasEnded = ({ row }: InFlight): boolean => row.isFinal;
 
 /** Told once its caller has been answered. Returns how to hear no more of it. */
 export function whenEnded(request: InFlight, listener: () => void): () => void {
@@ -105,24 +101,72 @@ export function whenEnded(request: InFlight, listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-export function tableDriver(effects: Effects): Driver {
+// ── The table ────────────────────────────────────────────────────────────────
+
+export type EventType = RequestEvent['type'];
+export type Row = {
+  readonly state: string;
+  readonly isFinal: boolean;
+  readonly steps: { readonly [event in EventType]?: Step };
+};
+export type Step = { readonly next: Row; readonly effects: readonly RequestEffect[] };
+
+/**
+ * Lowers the chart to a table, once, by walking it with XState itself. The chart stays the one definition; the table only makes
+ * a step cost a property look-up, because an actor per request costs more than the request. Returns the row in which every
+ * request begins; all other rows are reached from it.
+ */
+export function lowerRequest(): Row {
+  const [initial] = initialTransition(requestMachine);
+  return rowOf(initial, new Map());
+}
+
+function rowOf(snapshot: AnyMachineSnapshot, rows: Map<string, Row>): Row {
+  const state = String(snapshot.value);
+  const known = rows.get(state);
+  if (known) return known;
+  const steps: { [event in EventType]?: Step } = {};
+  const row: Row = { state, isFinal: snapshot.status === 'done', steps };
+  rows.set(state, row);
+  for (const { eventType } of getNextTransitions(snapshot)) {
+    const type = eventType as EventType;
+    const [next, actions] = transition(requestMachine, snapshot as never, { type });
+    steps[type] = { next: rowOf(next, rows), effects: actions.map((action) => action.type as RequestEffect) };
+  }
+  return row;
+}
+
+const FIRST_ROW = lowerRequest();
+
+// ── The drivers ──────────────────────────────────────────────────────────────
+
+/** Makes one step. False for an event that the request's state does not wait for, such as a second answer: nothing happens. */
+export type Driver = (request: InFlight, event: EventType) => boolean;
+
+export const tableDriver: Driver = (request, event) => {
+  const step = request.row.steps[event];
+  if (!step) return false;
+  request.row = step.next;
+  const { effects } = step;
+  for (let at = 0; at < effects.length; at++) request.owner.effects[effects[at] as RequestEffect](request);
+  return true;
+};
+
+/** The actor carries out the effects; the table goes along with it, and tells whether it knows the event. */
+export function actorDriver(onCrash: (error: unknown) => void): Driver {
   return (request, event) => {
     const step = request.row.steps[event];
-    if (!step) return;
+    if (!step) return false;
+    request.send ??= begin(request, onCrash);
     request.row = step.next;
-    for (const effect of step.effects) effects[effect](request);
-  };
-}
-
-export function actorDriver(effects: Effects, onCrash: (error: unknown) => void): Driver {
-  return (request, event) => {
-    request.send ??= begin(request, effects, onCrash);
     request.send(event);
+    return true;
   };
 }
 
-function begin(request: InFlight, effects: Effects, onCrash: (error: unknown) => void): (event: EventType) => void {
-  const bound = Object.entries(effects).map(([name, run]) => [name, () => run(request)]);
+function begin(request: InFlight, onCrash: (error: unknown) => void): (event: EventType) => void {
+  const effects = Object.keys(request.owner.effects) as RequestEffect[];
+  const bound = effects.map((name) => [name, () => request.owner.effects[name](request)]);
   const actor = createActor(requestMachine.provide({ actions: Object.fromEntries(bound) }));
   actor.subscribe({ error: onCrash });
   actor.start();

@@ -25,6 +25,7 @@ const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: fal
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
+  const watchers = new Set<(server: string) => void>();
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
@@ -34,6 +35,7 @@ export function createCatalog(store: Store) {
   function keep(server: string, kind: Kind, found: Listing): void {
     version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
+    for (const watcher of watchers) watcher(server);
   }
 
   return {
@@ -63,6 +65,11 @@ export function createCatalog(store: Store) {
         const known = listings.get(server)?.[kind];
         if (known?.isFresh) keep(server, kind, { ...known, isFresh: false });
       }
+    },
+    /** Told of the server whose lists are others now, fresh or no longer fresh. Returns how to hear no more of it. */
+    watch(watcher: (server: string) => void): () => void {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
     },
     forget(server: string): void {
       version++;

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Paths } from '../config/paths.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import type { ServerState } from '../servers/member.ts';
+import type { ServerState } from '../servers/states.ts';
 import { withControl } from './control.ts';
 
 export type ServerStatus = {

@@ -25,6 +25,7 @@ const settings = z.strictObject({
   maxTimeoutMs: duration(1).prefault('10m'),
   maxInFlight: count(1).prefault(1024),
   maxQueued: count(0).prefault(10_000),
+  holdMs: duration(0).prefault('10s'),
   restart: z
     .strictObject({
       intensity: count(0).prefault(5),

@@ -19,6 +19,8 @@ export type ServerSettings = {
   readonly maxTimeoutMs: number;
   readonly maxInFlight: number;
   readonly maxQueued: number;
+  /** How long an unsent call waits for a server that restarts; 0 = not at all. */
+  readonly holdMs: number;
   readonly restart: { readonly intensity: number; readonly periodMs: number; readonly backoffMs: number[] };
   /** 0 = never. */
   readonly idleStopMs: number;

@@ -5,6 +5,7 @@ import type { NatsConnection } from 'nats';
 import { createAsking } from '../asks/asking.ts';
 import { createAttend } from '../asks/attend.ts';
 import type { Models } from '../asks/models/models.ts';
+import { createPermissions } from '../asks/waiting/permissions.ts';
 import type { Events } from '../bus/events.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import { createRecorder } from '../calls/record.ts';
@@ -24,6 +25,7 @@ import { isHeld } from '../store/lock.ts';
 import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
+import { realWorld } from '../world/world.ts';
 import { familyOf, markerOf } from './leftovers.ts';
 import type { PartsOptions } from './parts.ts';
 
@@ -73,6 +75,16 @@ export function createServing(options: ServingOptions) {
     rootsFor: (member) => answerRoots(member, roots),
     onTask: (task, change) => tasking.asked(task, change),
   });
+  const permissions = createPermissions({
+    catalog,
+    store,
+    world: realWorld,
+    openAsk: asking.wait,
+    noteVisits: asking.noteVisits,
+    wake: ({ name, state }) => {
+      if (state === 'asleep' || state === 'waiting') fleet.tell(name, { type: 'wanted' });
+    },
+  });
   const fleet = createFleet({
     ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
     record: createRecorder(store, options.name, log.mask),
@@ -82,8 +94,7 @@ export function createServing(options: ServingOptions) {
       roots.opened(member, notify);
     },
     onAsk: asking.take,
-    openAsk: asking.wait,
-    noteVisits: asking.noteVisits,
+    permissions,
     onNotice: upkeep.said,
     onRetuned: upkeep.retuned,
     onState(member) {
@@ -104,7 +115,7 @@ export function createServing(options: ServingOptions) {
     if (oauth || !hasRemote(servers)) return;
     const [{ createOAuth }] = await Promise.all([import('../servers/oauth/oauth.ts'), loadRemote()]);
     oauth ??= createOAuth({
-      ...{ store, directory: paths.state, members: fleet.members },
+      ...{ store, directory: paths.state, members: () => fleet.members() },
       onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
     });
   }

@@ -6,8 +6,9 @@ import { ALL_KINDS, isKind } from '../catalog/kinds.ts';
 import type { Difference } from '../config/difference.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
-import type { Member, ServerState } from '../servers/member.ts';
+import type { Member } from '../servers/member.ts';
 import type { OAuth } from '../servers/oauth/oauth.ts';
+import type { ServerState } from '../servers/states.ts';
 import { loginMethods } from './logins.ts';
 import type { Handlers } from './operation.ts';
 import { serverStatus } from './status.ts';
@@ -69,7 +70,11 @@ export function controlMethods({
       if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
       return listOf(server === undefined ? fleet.members() : [known(server)], String(kind) as 'tools', catalog);
     },
-    ...loginMethods({ oauth, member: fleet.member, restart: (name) => fleet.tell(name, { type: 'restart' }) }),
+    ...loginMethods({
+      oauth,
+      member: (name) => fleet.member(name),
+      restart: (name) => fleet.tell(name, { type: 'restart' }),
+    }),
     start: command('start'),
     stop: command('stop'),
     restart: command('restart'),

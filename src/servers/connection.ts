@@ -39,7 +39,7 @@ export function serverConnection(world: ConnectionWorld) {
     const events: LinkEvents = {
       onMessage: (bytes, origin) => session.receive(bytes, origin),
       onChunk: () => health.pace(),
-      onRoom: lane.pump,
+      onRoom: () => lane.pump(),
       onClosed: end,
       onUnauthorized(reason) {
         why = reason;

@@ -7,6 +7,7 @@ import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { Member } from './member.ts';
+import { meaningOf } from './states.ts';
 
 export type InstancesOptions = {
   readonly members: ReadonlyMap<string, Member>;
@@ -72,10 +73,10 @@ export function createInstances({ members, launch, remove }: InstancesOptions) {
       while (names.has(furtherName(first, slot))) slot++;
       return launch(furtherName(first, slot), patient(first.config), first.onBehalfOf, first);
     },
-    /** Somebody came who has a right to a process of his own, so that a pool has to be smaller. */
+    /** A principal came who has a right to a process of its own, so that a pool has to be smaller. */
     isCrowded: ({ server, onBehalfOf }: Member): boolean =>
       excess(
-        of(server).filter(({ state }) => state !== 'draining' && state !== 'closing'),
+        of(server).filter(({ state }) => !meaningOf(state).isLeaving),
         onBehalfOf,
       ) > 0,
     /** The same, but nobody is started for it. */
@@ -125,4 +126,4 @@ export const fitting = (name: string, config: ServerConfig): ServerConfig =>
 
 /** It does nothing for its principal: the first process by its state, a further one also where it only waits for a call. */
 const isSpare = ({ state, first, lane }: Member): boolean =>
-  ['asleep', 'failed', 'stopped', 'needs login'].includes(state) || (first !== undefined && lane.inFlight === 0);
+  meaningOf(state).isAtRest || (first !== undefined && lane.inFlight === 0);

@@ -7,18 +7,8 @@ import type { Facts } from '../catalog/facts.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { principalOf } from './instances.ts';
 import type { Pool } from './pool.ts';
+import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-
-export type ServerState =
-  | 'stopped'
-  | 'opening'
-  | 'ready'
-  | 'draining'
-  | 'closing'
-  | 'waiting'
-  | 'failed'
-  | 'needs login'
-  | 'asleep';
 
 export type Member = {
   readonly name: string;
@@ -57,9 +47,25 @@ type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & {
 };
 
 export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: NewMember): Member => ({
-  ...{ name, server: config.name, principal: principalOf(name), config, lane, logger, first },
+  name,
+  server: config.name,
+  principal: principalOf(name),
   onBehalfOf: onBehalfOf ?? principalOf(name),
+  first,
+  pool: first?.pool,
+  sawAsking: undefined,
+  config,
+  lane,
+  logger,
   subscriptions: createSubscriptions(),
-  ...{ state: 'stopped', since: Date.now(), why: '', lastError: '', restarts: 0, calls: 0, errors: 0 },
-  ...{ facts: undefined, pid: undefined, probe: undefined, pool: first?.pool, sawAsking: undefined },
+  facts: undefined,
+  pid: undefined,
+  state: 'stopped',
+  since: Date.now(),
+  why: '',
+  lastError: '',
+  restarts: 0,
+  calls: 0,
+  errors: 0,
+  probe: undefined,
 });

@@ -4,12 +4,13 @@
 import type { Told } from '../../machines/fleet.ts';
 import type { Call } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
+import type { Gate } from '../calls/outcomes.ts';
 import { canAsk, type InFlight } from '../calls/request.ts';
 import type { Member } from './member.ts';
 
 export type PoolOptions = {
   readonly first: Member;
-  /** Where they wait; it has no server of its own. */
+  /** The lane in which calls wait for any of the processes; it has no server of its own. */
   readonly waiting: Lane;
   /** The first one, then the others. */
   readonly processes: () => readonly Member[];
@@ -19,142 +20,158 @@ export type PoolOptions = {
   readonly isCrowded: () => boolean;
   readonly remove: (member: Member) => void;
   readonly tell: (member: Member, command: Told) => void;
-  /** A request is in this lane from now on. */
-  readonly onPlaced: (lane: Lane, request: InFlight) => void;
 };
-export type Pool = ReturnType<typeof createPool>;
 
 const MAX_HOLDERS = 1_000;
 const ASKING = 'all its processes wait for answers, see troupe inbox';
 
-export function createPool(options: PoolOptions) {
-  const { first, waiting, tell, onPlaced } = options;
-  const lastOf = new Map<string, Member>();
-  const wished = new WeakMap<Call, Member>();
-  const leaving = new WeakSet<Member>();
-  let isPumping = false;
+export class Pool {
+  readonly #options: PoolOptions;
+  readonly #first: Member;
+  readonly #waiting: Lane;
+  /** The process that served a holder last. */
+  readonly #lastOf = new Map<string, Member>();
+  /** The process that knows something of a request, such as the address that was to be visited for it. */
+  readonly #wished = new WeakMap<InFlight, Member>();
+  readonly #dismissed = new WeakSet<Member>();
+  #isPumping = false;
 
-  const processes = () => options.processes().filter((member) => !leaving.has(member));
-  const others = () => processes().filter((member) => member !== first);
-  const free = () => processes().filter(({ lane }) => lane.canSend() && !lane.mayBeAsked());
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#first = options.first;
+    this.#waiting = options.waiting;
+  }
 
-  /** Whatever may have changed, all that follows from it: who waits is sent, refused, or gets one more process. */
-  function pump(): void {
-    if (isPumping) return;
-    isPumping = true;
+  /** `wish` is the process that knows something of this request, if it is not just the first. */
+  admit(request: InFlight, wish: Member): void {
+    if (wish !== this.#first) this.#wished.set(request, wish);
+    this.#waiting.admit(request);
+    this.pump();
+  }
+
+  /** Whatever may have changed, all that follows from it: calls that wait are sent, refused, or get one more process. */
+  pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
     try {
-      regate();
-      shrink();
-      while (place());
-      if (waiting.queued > 0) grow();
+      this.#regate();
+      this.#shrink();
+      while (this.#placeNext());
+      if (this.#waiting.queued > 0) this.#grow();
     } finally {
-      isPumping = false;
+      this.#isPumping = false;
     }
   }
 
-  /** Every process that there may be waits for somebody's answer. */
-  const isAsking = (): boolean =>
-    processes().length >= first.config.settings.pool &&
-    processes().every(({ lane }) => lane.asking().some(({ holds }) => holds > 0));
-
-  /** Calls wait for as long as any process may take them, and hear what the first one says when none may. */
-  function regate(): void {
-    const able = processes().find(({ lane }) => lane.gate.mode !== 'refuse');
-    const { mode, state, why } = able
-      ? { mode: 'hold' as const, state: isAsking() ? ASKING : able.lane.gate.state, why: '' }
-      : first.lane.gate;
-    const { gate } = waiting;
-    if (gate.mode !== mode || gate.state !== state || gate.why !== why) waiting.setGate({ mode, state, why });
+  processes(): Member[] {
+    return this.#options.processes().filter((member) => !this.#dismissed.has(member));
   }
 
-  function place(): boolean {
-    const next = waiting.first();
-    const member = next && choose(next.call);
-    const request = member && waiting.letGo();
-    if (!request) return false;
-    remember(request.call, member);
-    hand(member.lane, request);
+  /** Takes the calls that have been waiting in front of the first process alone. */
+  gather(): void {
+    this.#regate();
+    const { lane } = this.#first;
+    const queued = Array.from({ length: lane.queued }, () => lane.letGo());
+    for (const request of queued) if (request) (canAsk(request.call) ? this.#waiting : lane).admit(request);
+    this.pump();
+  }
+
+  retune(): void {
+    this.#waiting.retune(this.#first.config.settings);
+    this.pump();
+  }
+
+  /** The first process goes on alone, until more are needed. */
+  alone(): void {
+    for (const member of this.#others()) this.#dismiss(member);
+  }
+
+  close(): void {
+    this.alone();
+    for (let request = this.#waiting.letGo(); request; request = this.#waiting.letGo()) this.#first.lane.admit(request);
+  }
+
+  get queued(): number {
+    return this.#waiting.queued;
+  }
+
+  #others(): Member[] {
+    return this.processes().filter((member) => member !== this.#first);
+  }
+
+  #free(): Member[] {
+    return this.processes().filter(({ lane }) => lane.canSend() && !lane.mayBeAsked());
+  }
+
+  /** Every process that there may be waits for somebody's answer. */
+  #isAsking(): boolean {
+    const processes = this.processes();
+    return (
+      processes.length >= this.#first.config.settings.pool &&
+      processes.every(({ lane }) => lane.asking().some(({ holds }) => holds > 0))
+    );
+  }
+
+  /** Calls wait for as long as any process may take them, and hear what the first one says when none may. */
+  #regate(): void {
+    const able = this.processes().find(({ lane }) => lane.gate.mode !== 'refuse')?.lane.gate;
+    const next: Gate = able
+      ? { ...able, mode: 'hold', state: this.#isAsking() ? ASKING : able.state }
+      : this.#first.lane.gate;
+    const { mode, state, why } = this.#waiting.gate;
+    if (next.mode !== mode || next.state !== state || next.why !== why) this.#waiting.setGate(next);
+  }
+
+  #placeNext(): boolean {
+    const next = this.#waiting.first;
+    const member = next && this.#choose(next);
+    if (!next || !member || !this.#waiting.letGo()) return false;
+    this.#remember(next.call, member);
+    member.lane.admit(next);
     return true;
   }
 
-  /** The one that is wished for, or its holder used last; the first; any. Who may still work on another's abandoned call would ask for both. */
-  function choose(call: Call): Member | undefined {
-    const ready = free();
-    const last = wished.get(call) ?? lastOf.get(call.holder ?? '');
+  /** The process that is wished for, or served its holder last; else any whose abandoned calls could not be mistaken for this one. */
+  #choose(request: InFlight): Member | undefined {
+    const { call } = request;
+    const free = this.#free();
+    const last = this.#wished.get(request) ?? this.#lastOf.get(call.holder ?? '');
     const isOwn = ({ lane }: Member) => lane.abandoned().every(({ principal }) => principal === call.principal);
     const isClean = (member: Member) =>
       isOwn(member) && member.lane.abandoned().every((by) => by.holder === call.holder);
-    return ready.find((each) => each === last && isClean(each)) ?? ready.find(isClean) ?? ready.find(isOwn);
+    return free.find((each) => each === last && isClean(each)) ?? free.find(isClean) ?? free.find(isOwn);
   }
 
-  function remember({ holder }: Call, member: Member): void {
+  #remember({ holder }: Call, member: Member): void {
     if (holder === undefined) return;
-    lastOf.delete(holder);
-    lastOf.set(holder, member);
-    const [oldest] = lastOf.keys();
-    if (lastOf.size > MAX_HOLDERS && oldest !== undefined) lastOf.delete(oldest);
-  }
-
-  function hand(lane: Lane, request: InFlight): void {
-    if (lane.adopt(request)) onPlaced(lane, request);
+    this.#lastOf.delete(holder);
+    this.#lastOf.set(holder, member);
+    const [oldest] = this.#lastOf.keys();
+    if (this.#lastOf.size > MAX_HOLDERS && oldest !== undefined) this.#lastOf.delete(oldest);
   }
 
   /** A server that does not start is not multiplied. */
-  function grow(): void {
-    if (first.lane.gate.mode === 'refuse') return;
-    const coming = processes().filter(({ lane }) => lane.gate.mode === 'hold');
-    for (const member of coming.slice(0, waiting.queued))
-      if (member.state !== 'opening') tell(member, { type: 'wanted' });
-    let missing = waiting.queued - coming.length;
-    while (missing > 0 && processes().length < first.config.settings.pool && options.further()) missing--;
-    // One that is free and was not chosen may still be busy with a stranger's call; a new process knows nothing of it.
-    const stale = missing === waiting.queued ? free().at(-1) : undefined;
+  #grow(): void {
+    const { tell, further } = this.#options;
+    if (this.#first.lane.gate.mode === 'refuse') return;
+    const queued = this.#waiting.queued;
+    const coming = this.processes().filter(({ lane }) => lane.gate.mode === 'hold');
+    for (const member of coming.slice(0, queued)) if (member.state !== 'opening') tell(member, { type: 'wanted' });
+    let missing = queued - coming.length;
+    while (missing > 0 && this.processes().length < this.#first.config.settings.pool && further()) missing--;
+    // A process that is free and was not chosen may still be busy with a stranger's call; a new one knows nothing of it.
+    const stale = missing === queued ? this.#free().at(-1) : undefined;
     if (stale) tell(stale, { type: 'restart' });
   }
 
-  function shrink(): void {
-    if (processes().length <= first.config.settings.pool && !options.isCrowded()) return;
-    const spare = others().findLast(({ lane }) => lane.inFlight === 0);
-    if (spare) dismiss(spare);
+  #shrink(): void {
+    if (this.processes().length <= this.#first.config.settings.pool && !this.#options.isCrowded()) return;
+    const spare = this.#others().findLast(({ lane }) => lane.inFlight === 0);
+    if (spare) this.#dismiss(spare);
   }
 
-  function dismiss(member: Member): void {
-    leaving.add(member);
-    options.remove(member);
+  #dismiss(member: Member): void {
+    this.#dismissed.add(member);
+    this.#options.remove(member);
   }
-
-  return {
-    pump,
-    processes,
-    /** `wish` is the process that knows something of this call, if it is not just the first. */
-    submit(call: Call, wish: Member): InFlight | undefined {
-      if (wish !== first) wished.set(call, wish);
-      const request = waiting.submit(call);
-      if (request) onPlaced(waiting, request);
-      pump();
-      return request;
-    },
-    /** Takes what has been waiting in front of the first process alone. */
-    gather(): void {
-      regate();
-      const queued = Array.from({ length: first.lane.queued }, () => first.lane.letGo());
-      for (const request of queued) if (request) hand(canAsk(request.call) ? waiting : first.lane, request);
-      pump();
-    },
-    retune(): void {
-      waiting.retune(first.config.settings);
-      pump();
-    },
-    /** The first process goes on alone, until more are needed. */
-    alone(): void {
-      for (const member of others()) dismiss(member);
-    },
-    close(): void {
-      this.alone();
-      for (let request = waiting.letGo(); request; request = waiting.letGo()) hand(first.lane, request);
-    },
-    get queued() {
-      return waiting.queued;
-    },
-  };
 }

@@ -3,21 +3,19 @@
 
 import type { Told } from '../../machines/fleet.ts';
 import type { Lane } from '../calls/lane.ts';
-import type { InFlight } from '../calls/request.ts';
 import type { createInstances } from './instances.ts';
 import type { Interactive } from './interactive.ts';
 import type { Member } from './member.ts';
-import { createPool } from './pool.ts';
+import { Pool } from './pool.ts';
 
 export type PoolsOptions = {
   readonly instances: ReturnType<typeof createInstances>;
   readonly interactive: Interactive;
   readonly remove: (name: string) => void;
   readonly tell: (name: string, command: Told) => void;
-  readonly onPlaced: (lane: Lane, request: InFlight) => void;
 };
 
-export function createPools({ instances, interactive, remove, tell, onPlaced }: PoolsOptions) {
+export function createPools({ instances, interactive, remove, tell }: PoolsOptions) {
   /** A lane like that of the process itself, for calls that wait for any of the pool. */
   const lanes = new WeakMap<Member, () => Lane>();
 
@@ -35,8 +33,9 @@ export function createPools({ instances, interactive, remove, tell, onPlaced }: 
   }
 
   function open(first: Member, waiting: Lane): void {
-    const pool = createPool({
-      ...{ first, waiting, onPlaced },
+    const pool = new Pool({
+      first,
+      waiting,
       processes: () => instances.processesOf(first),
       further: () => instances.further(first),
       isCrowded: () => instances.isCrowded(first),

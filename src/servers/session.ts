@@ -63,7 +63,7 @@ const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many q
 
 export function createSession(options: SessionOptions) {
   const { lane, server, send, reply, onNegotiated, onReady, onRefused, onNotice, onAsk, onStray, onLate } = options;
-  const { upstream = { answer: lane.answer, told: () => false, behind: (origin) => origin } } = options;
+  const { upstream = { answer: lane.answer.bind(lane), told: () => false, behind: (origin) => origin } } = options;
   const asks = new Map<string, AbortController>();
   const closing = new AbortController();
   const ask = asker(lane, server);

@@ -6,7 +6,7 @@ import { type Call, HANDED_OVER, type Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { cancelsTasks, hasTasks } from '../catalog/facts.ts';
-import { supportIn } from '../catalog/task-support.ts';
+import { supportIn, type TaskSupport } from '../catalog/task-support.ts';
 import { progressFrame } from '../protocol/compose.ts';
 import type { Failure } from '../protocol/failures.ts';
 import { withMember, withoutMember } from '../protocol/meta.ts';
@@ -17,7 +17,7 @@ import { createdIn, type Told } from './upstream-task.ts';
 
 export type UpstreamOptions = {
   readonly member: Member;
-  readonly catalog: Pick<Catalog, 'get'>;
+  readonly catalog: Pick<Catalog, 'get' | 'watch'>;
   readonly send: Link['request'];
   /** Tells the server that nobody waits for that request any more. */
   readonly giveUp: (id: string, why: string) => void;
@@ -26,7 +26,6 @@ export type Upstream = ReturnType<typeof createUpstream>;
 
 /** A server that has just opened has not said yet which of its tools want to be tasks. */
 const PATIENCE_MS = 5_000;
-const LOOK_MS = 20;
 /** So long a call that was given up may take to become the task that is then cancelled. */
 const ORPHAN_MS = 10_000;
 /** Nobody waits for the answer. */
@@ -36,8 +35,9 @@ const MAX_REMEMBERED = 10_000;
 export function createUpstream({ member, catalog, send, giveUp }: UpstreamOptions) {
   const { lane, server } = member;
   const followed = new Map<string, Following>();
-  /** By our ids. Those that wait to be sent; those sent as a task and not answered; those of them that were given up. */
-  const waiting = new Map<string, NodeJS.Timeout>();
+  /** By our ids. Those that wait until it is known whether they are to be tasks; the timer ends that wait. */
+  const waiting = new Map<string, { readonly send: () => void; readonly timer: NodeJS.Timeout }>();
+  /** Those sent as a task and not answered; and those of them that were given up. */
   const augmented = new Set<string>();
   const orphans = new Map<string, NodeJS.Timeout>();
   /** Which call has, or had, that task: what is still asked about one that has ended is nobody else's. */
@@ -54,16 +54,29 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     }
     const { upstream } = call;
     if (upstream !== undefined) queueMicrotask(() => begin(id, { taskId: upstream }));
-    else if (call.method === 'tools/call' && hasTasks(member.facts)) decide(frame, id, call, now() + PATIENCE_MS);
+    else if (call.method === 'tools/call' && hasTasks(member.facts)) decide(frame, id, call);
     else send(frame, id, call);
   }
 
-  function decide(frame: Buffer, id: string, call: Call, until: number): void {
-    waiting.delete(id);
-    const { entries, isFresh } = catalog.get((member.first ?? member).name, 'tools');
+  const lister = (member.first ?? member).name;
+  const stopWatching = catalog.watch((name) => {
+    if (name !== lister || waiting.size === 0 || !catalog.get(lister, 'tools').isFresh) return;
+    for (const each of [...waiting.values()]) each.send();
+  });
+
+  function decide(frame: Buffer, id: string, call: Call): void {
+    const { entries, isFresh } = catalog.get(lister, 'tools');
     const support = supportIn(entries).get(call.name);
-    if (!support && !isFresh && now() < until)
-      return void waiting.set(id, setTimeout(decide, LOOK_MS, frame, id, call, until).unref());
+    const send = (): void => {
+      clearTimeout(waiting.get(id)?.timer);
+      waiting.delete(id);
+      sendAs(supportIn(catalog.get(lister, 'tools').entries).get(call.name), frame, id, call);
+    };
+    if (support || isFresh) sendAs(support, frame, id, call);
+    else waiting.set(id, { send, timer: setTimeout(send, PATIENCE_MS).unref() });
+  }
+
+  function sendAs(support: TaskSupport | undefined, frame: Buffer, id: string, call: Call): void {
     const restMs = Math.max(Math.ceil((lane.sent(id)?.latestDeadline ?? 0) - now()), 1);
     const ttl = support === 'required' ? (call.ttlMs ?? restMs) : support === 'optional' ? call.ttlMs : undefined;
     if (ttl !== undefined) augmented.add(id);
@@ -137,8 +150,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
 
   function cancel(id: string, why: string): void {
     const following = followed.get(id);
-    const timer = waiting.get(id);
-    clearTimeout(timer);
+    clearTimeout(waiting.get(id)?.timer);
     if (waiting.delete(id)) return; // the server has never heard of it
     if (following) return why === HANDED_OVER ? undefined : cancelTask(id, following.taskId);
     if (!augmented.has(id) || !member.facts || !cancelsTasks(member.facts)) return abandon(id, why);
@@ -189,7 +201,9 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     },
     close(): void {
       for (const following of followed.values()) following.stop();
-      for (const timer of [...waiting.values(), ...orphans.values()]) clearTimeout(timer);
+      stopWatching();
+      for (const { timer } of waiting.values()) clearTimeout(timer);
+      for (const timer of orphans.values()) clearTimeout(timer);
     },
   };
 }

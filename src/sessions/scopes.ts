@@ -7,7 +7,8 @@ import { supportIn } from '../catalog/task-support.ts';
 import { createView, type Source, type View } from '../catalog/view.ts';
 import type { Config } from '../config/schema.ts';
 import type { Fleet } from '../servers/fleet.ts';
-import type { Member, ServerState } from '../servers/member.ts';
+import type { Member } from '../servers/member.ts';
+import type { ServerState } from '../servers/states.ts';
 import type { Scope } from './host.ts';
 
 export type ScopesOptions = { readonly config: () => Config; readonly fleet: Fleet; readonly catalog: Catalog };

@@ -47,7 +47,14 @@ export function createRunning(options: RunningOptions) {
   const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
   const timer = setInterval(retry, HELD_MS).unref();
   const world = {
-    ...{ rows: { ...rows, setStatus }, settings, submit: fleet.submit, cancel: fleet.cancel, end, onSignal },
+    ...{
+      rows: { ...rows, setStatus },
+      settings,
+      submit: fleet.submit.bind(fleet),
+      cancel: fleet.cancel.bind(fleet),
+      end,
+      onSignal,
+    },
     ...{ mayRerun: reruns.mayRerun, isRemote: reruns.isRemote },
     onHeld: (live: Live) => void held.add(live),
     onStatus({ row }: Live) {

@@ -5,18 +5,27 @@ import { expect, it } from 'vitest';
 import type { Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import { attribute, createAttribution, type Found } from '../../src/servers/attribution.ts';
 import type { Member } from '../../src/servers/member.ts';
+import { realWorld } from '../../src/world/world.ts';
 
-const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 10, maxQueued: 10 };
+const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 10, maxQueued: 10, holdMs: 1_000 };
 const RESULT = Buffer.from('{}');
 
 function stage(share: 'principal' | 'all' = 'all') {
   const written: string[] = [];
   const lane = createLane({
-    ...{ server: 'alpha', settings: SETTINGS, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+    server: 'alpha',
+    settings: SETTINGS,
+    requests: createRequests({
+      driver: 'table',
+      world: realWorld,
+      onCrash: (error) => expect.unreachable(String(error)),
+    }),
+    refusalOf: () => undefined,
+    onWanted: () => {},
     onSettled: ({ call }, outcome) => call.settle(outcome),
-    onCrash: (error) => expect.unreachable(String(error)),
   });
   lane.attach({ write: (_frame, _id, { name }) => written.push(name), cancel: () => {}, hasRoom: () => true });
   lane.setGate({ mode: 'open', state: 'ready', why: '' });
@@ -170,7 +179,7 @@ it('looks a few times at each call that ends, however many questions are undecid
   s.lane.retune({ ...SETTINGS, maxInFlight: 400 });
   const calls = Array.from({ length: 400 }, (_, index) => s.call(index % 2 ? 'ann' : 'ben'));
   const questions = Array.from({ length: 360 }, s.ask);
-  const { asking } = s.lane;
+  const asking = s.lane.asking.bind(s.lane);
   let looks = 0;
   Object.assign(s.lane, { asking: () => ++looks && asking() });
   calls.forEach(s.end);

@@ -4,8 +4,10 @@
 import { expect, it } from 'vitest';
 import type { Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
+import { createRequests } from '../../src/calls/requests.ts';
+import { realWorld } from '../../src/world/world.ts';
 
-const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 2, maxQueued: 10 };
+const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 2, maxQueued: 10, holdMs: 1_000 };
 const OPEN = { mode: 'open', state: 'ready', why: '' } as const;
 const HOLD = { mode: 'hold', state: 'opening', why: '' } as const;
 const WAITING = { mode: 'refuse', state: 'waiting', why: 'exited with code 1' } as const;
@@ -14,9 +16,12 @@ function stage() {
   const written: string[] = [];
   const ends = new Map<string, Outcome[]>();
   const lane = createLane({
-    ...{ server: 'alpha', settings: SETTINGS, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+    server: 'alpha',
+    settings: SETTINGS,
+    requests: createRequests({ driver: 'table', world: realWorld, onCrash: (error) => crashes.push(error) }),
+    refusalOf: () => undefined,
+    onWanted: () => {},
     onSettled: ({ call }, outcome) => call.settle(outcome),
-    onCrash: (error) => crashes.push(error),
   });
   const crashes: unknown[] = [];
   lane.attach({

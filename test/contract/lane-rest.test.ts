@@ -5,19 +5,23 @@ import { describe, expect, it } from 'vitest';
 import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import { requestBehind } from '../../src/servers/attribution.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 
-const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 1, maxQueued: 10 };
+const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 1, maxQueued: 10, holdMs: 1_000 };
 
 function stage(driver: 'table' | 'actor') {
   const written: any[] = [];
   const outcomes: Outcome[] = [];
   const lane = createLane({
-    ...{ server: 'alpha', settings: SETTINGS, driver, refusalOf: () => undefined },
+    server: 'alpha',
+    settings: SETTINGS,
+    requests: createRequests({ driver, world: realWorld, onCrash: (error) => expect.unreachable(String(error)) }),
+    refusalOf: () => undefined,
     onSettled: ({ call }, outcome) => call.settle(outcome),
     onWanted: () => {},
-    onCrash: (error) => expect.unreachable(String(error)),
   });
   const attach = () =>
     lane.attach({ write: (frame) => written.push(JSON.parse(`${frame}`)), cancel: () => {}, hasRoom: () => true });

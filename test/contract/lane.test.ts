@@ -3,13 +3,20 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
-import { createLane } from '../../src/calls/lane.ts';
-import type { LaneSettings } from '../../src/calls/peer.ts';
+import { createLane, type LaneSettings } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import type { Failure } from '../../src/protocol/failures.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 
-const SETTINGS: LaneSettings = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 100, maxQueued: 100 };
+const SETTINGS: LaneSettings = {
+  timeoutMs: 5_000,
+  maxTimeoutMs: 10_000,
+  maxInFlight: 100,
+  maxQueued: 100,
+  holdMs: 1_000,
+};
 const OPEN = { mode: 'open', state: 'ready', why: '' } as const;
 const HOLD = { mode: 'hold', state: 'opening', why: '' } as const;
 const REFUSE = { mode: 'refuse', state: 'waiting', why: 'exited with code 1' } as const;
@@ -24,14 +31,15 @@ function stage(driver: 'table' | 'actor', more: Partial<LaneSettings> = {}) {
   const settled: { name: string; outcome: Outcome }[] = [];
   const world = { hasRoom: true, wanted: 0, refusal: undefined as Failure | undefined, answers: [] as string[] };
   const lane = createLane({
-    ...{ server: 'alpha', settings: { ...SETTINGS, ...more }, driver },
+    server: 'alpha',
+    settings: { ...SETTINGS, ...more },
+    requests: createRequests({ driver, world: realWorld, onCrash: (error) => crashes.push(error) }),
     refusalOf: () => world.refusal,
     onSettled: ({ call }, outcome) => {
       settled.push({ name: call.name, outcome });
       call.settle(outcome);
     },
     onWanted: () => world.wanted++,
-    onCrash: (error) => crashes.push(error),
   });
   lane.attach({
     write: (frame) => written.push(JSON.parse(frame.toString())),

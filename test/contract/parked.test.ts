@@ -11,13 +11,13 @@ it('ends with a cancellation of its caller, and of nobody else', async () => {
   await using room = await waitingRoom();
   room.list(DELETE);
   room.call('delete');
-  expect(room.reception.isInFlight('_', 'delete')).toBe(true);
-  expect(room.reception.cancel('bob', 'delete', 'it is mine')).toBe(false);
-  expect(room.reception.cancel('_', 'delete', 'the caller went away')).toBe(true);
+  expect(room.requests.isInFlight('_', 'delete')).toBe(true);
+  expect(room.requests.cancel('bob', 'delete', 'it is mine')).toBe(false);
+  expect(room.requests.cancel('_', 'delete', 'the caller went away')).toBe(true);
   expect(room.fate('delete')).toMatch(/^cancelled, not sent: call to alpha was cancelled: the caller went away/);
-  expect([room.opened[0]?.isWithdrawn, room.reception.isInFlight('_', 'delete')]).toEqual([true, false]);
+  expect([room.opened[0]?.isWithdrawn, room.requests.isInFlight('_', 'delete')]).toEqual([true, false]);
   room.opened[0]?.end('approved');
-  expect(room.reception.cancel('_', 'delete', 'again')).toBe(false);
+  expect(room.requests.cancel('_', 'delete', 'again')).toBe(false);
   expect([room.written.length, await room.audit()]).toEqual([0, ['delete cancelled']]);
   expect(room.fate('delete')).toMatch(/^cancelled/);
 });
@@ -27,7 +27,7 @@ it('is cancelled at its server once it was approved', async () => {
   room.list(DELETE);
   room.call('delete');
   room.opened[0]?.end('approved');
-  expect(room.reception.cancel('_', 'delete', 'no longer')).toBe(true);
+  expect(room.requests.cancel('_', 'delete', 'no longer')).toBe(true);
   expect(room.cancelled).toEqual([`${room.written[0]?.id}: no longer`]);
   expect(room.fate('delete')).toMatch(/^cancelled, outcome unknown/);
 });
@@ -35,7 +35,7 @@ it('is cancelled at its server once it was approved', async () => {
 it('ends when its server is removed, also before it was decided whether to ask', async () => {
   await using room = await waitingRoom({ approve: { wait: 'once', delete: 'always' } });
   for (const name of ['wait', 'delete']) room.call(name);
-  room.reception.sendAway('alpha', 'it was removed');
+  room.requests.sendAway('alpha', 'it was removed');
   for (const name of ['delete', 'wait'])
     expect(room.fate(name)).toMatch(/^unavailable, not sent: server alpha went away: it was removed; .* not sent$/);
   expect(room.opened.map(({ isWithdrawn }) => isWithdrawn)).toEqual([true]);
@@ -64,13 +64,13 @@ it('goes on with its patience anew, and no more in all than it had from the star
 
 it('does not wait for a list longer than its caller does', async () => {
   await using room = await waitingRoom();
-  room.member.state = 'opening';
+  room.turn('opening');
   room.call('delete', { timeoutMs: 30 });
   await eventually(() => room.fate('delete') !== 'waits');
   expect(room.fate('delete')).toMatch(
     /^timeout, not sent: server alpha \(opening\) did not answer delete within 30 ms/,
   );
-  expect(room.reception.isInFlight('_', 'delete')).toBe(false);
+  expect(room.requests.isInFlight('_', 'delete')).toBe(false);
 });
 
 it('finds its server gone, or full, when it is approved', async () => {
@@ -94,7 +94,7 @@ it('is refused when as many wait as may wait, and when nobody can be asked', asy
   room.call('delete', { requestId: 'a' });
   room.call('delete', { requestId: 'b' });
   expect([room.fate('a'), room.fate('b')]).toEqual(['waits', expect.stringMatching(/^busy, not sent: .*maxQueued/)]);
-  room.reception.cancel('_', 'a', '');
+  room.requests.cancel('_', 'a', '');
   room.world.openAsk = () => {
     throw new Error('the registry is broken');
   };

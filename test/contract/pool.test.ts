@@ -3,23 +3,36 @@
 
 import { expect, it } from 'vitest';
 import type { Call, Outcome } from '../../src/calls/call.ts';
-import { createLane } from '../../src/calls/lane.ts';
-import type { LaneOptions } from '../../src/calls/peer.ts';
-import type { InFlight } from '../../src/calls/request.ts';
+import { createLane, type LaneOptions } from '../../src/calls/lane.ts';
+import { canAsk, type InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import type { ServerConfig } from '../../src/config/schema.ts';
 import { createInstances } from '../../src/servers/instances.ts';
-import { type Member, newMember, type ServerState } from '../../src/servers/member.ts';
+import { type Member, newMember } from '../../src/servers/member.ts';
 import { createPools } from '../../src/servers/pools.ts';
+import type { ServerState } from '../../src/servers/states.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 
-const SETTINGS = { share: 'all', timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 100, maxQueued: 100 };
+const SETTINGS = {
+  share: 'all',
+  timeoutMs: 5_000,
+  maxTimeoutMs: 10_000,
+  maxInFlight: 100,
+  maxQueued: 100,
+  holdMs: 1_000,
+};
 const GATES = { opening: 'hold', asleep: 'hold', ready: 'open', failed: 'refuse', stopped: 'refuse' } as const;
 const RESULT = Buffer.from('{}');
 
 function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unknown> = {}) {
   const members = new Map<string, Member>();
   const [sent, told, outcomes]: [string[], string[], Record<string, Outcome>] = [[], [], {}];
-  const lanes = new Map<Call, (why: string) => void>();
+  const requests = createRequests({
+    driver: 'table',
+    world: realWorld,
+    onCrash: (error) => expect.unreachable(String(error)),
+  });
   const config = { name: 'asks', settings: { ...SETTINGS, pool, ...more } } as unknown as ServerConfig;
   let isAsking = isInteractive as boolean;
   const saw = () => {
@@ -29,16 +42,23 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
 
   function launch(name: string, given: ServerConfig, onBehalfOf?: string, first?: Member): Member {
     const options: LaneOptions = {
-      ...{ server: 'asks', settings: given.settings, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+      server: 'asks',
+      settings: given.settings,
+      requests,
+      refusalOf: () => undefined,
+      onWanted: () => {},
+      place(request) {
+        if (member.pool && canAsk(request.call)) member.pool.admit(request, member);
+        else member.lane.admit(request);
+      },
       onSettled({ call }, outcome) {
         call.settle(outcome);
         member.pool?.pump();
       },
-      onCrash: (error) => expect.unreachable(String(error)),
     };
     const lane = createLane(options);
     const logger = { info: () => {} } as unknown as Member['logger'];
-    const member = newMember({ name, config: given, lane, logger, onBehalfOf, first });
+    const member: Member = newMember({ name, config: given, lane, logger, onBehalfOf, first });
     members.set(name, member);
     if (!first) pools.admit(member, () => createLane({ ...options, settings: member.config.settings }));
     turn(name, 'opening');
@@ -62,7 +82,6 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
   const pools = createPools({
     ...{ instances, remove, tell: (name, { type }) => told.push(`${type} ${name}`) },
     interactive: { is: () => isAsking, saw },
-    onPlaced: (lane, request) => lanes.set(request.call, (why) => lane.cancel(request, why)),
   });
   const first = launch('asks', config);
   turn('asks', 'ready');
@@ -71,15 +90,15 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
     const settle = (outcome: Outcome) => (outcomes[name] = outcome);
     const given: Call = {
       ...{ requestId: name, server: 'asks', method: 'tools/call', name, params: RESULT, principal: '_', door: 'nats' },
-      ...{ settle, ...rest },
+      ...{ isCancellable: true, settle, ...rest },
     };
-    return first.pool ? first.pool.submit(given, first) : first.lane.submit(given);
+    return first.lane.submit(given);
   }
   const end = (process: string): void => {
     const { lane } = members.get(process) as Member;
     lane.answer(lane.asking()[0]!.id, 'result', RESULT);
   };
-  const cancel = (name: string) => [...lanes].find(([each]) => each.name === name)?.[1]('enough');
+  const cancel = (name: string) => ['_', 'ann'].some((principal) => requests.cancel(principal, name, 'enough'));
   const fate = (name: string) => (outcomes[name]?.ok ? 'ok' : outcomes[name]?.failure.code);
   return { members, first, sent, told, call, turn, end, cancel, fate, pools, instances, remove };
 }

@@ -9,7 +9,14 @@ import { type FromConnection, type ServerSpec, serverMachine, type ToConnection 
 import { stateOf } from '../support/paths.ts';
 
 const launch = (name: string, start = true, openMs = 1_000): Launch => ({
-  spec: { name, openMs, drainMs: 2_000, closeMs: 3_000, restart: { intensity: 5, periodMs: 1_000, backoffMs: [100] } },
+  spec: {
+    name,
+    isRemote: false,
+    openMs,
+    drainMs: 2_000,
+    closeMs: 3_000,
+    restart: { intensity: 5, periodMs: 1_000, backoffMs: [100] },
+  },
   start,
 });
 

@@ -8,7 +8,14 @@ import { begun, everyStep, reactions, type Step, timers, told } from '../support
 
 const limit = { intensity: 1, periodMs: 60_000 };
 const launch = (name: string, start: boolean): Launch => ({
-  spec: { name, openMs: 1, drainMs: 1, closeMs: 1, restart: { intensity: 1, periodMs: 1, backoffMs: [1] } },
+  spec: {
+    name,
+    isRemote: false,
+    openMs: 1,
+    drainMs: 1,
+    closeMs: 1,
+    restart: { intensity: 1, periodMs: 1, backoffMs: [1] },
+  },
   start,
 });
 const [lazy, eager, neighbour] = [launch('a', false), launch('a', true), launch('b', true)];

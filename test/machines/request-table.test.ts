@@ -3,13 +3,21 @@
 
 import { describe, expect, it } from 'vitest';
 import { type AnyMachineSnapshot, type AnyStateMachine, createMachine, initialTransition, transition } from 'xstate';
-import { type RequestEffect, requestMachine } from '../../machines/request.ts';
+import { REQUEST_EFFECTS, requestMachine } from '../../machines/request.ts';
 import type { Call } from '../../src/calls/call.ts';
-import { actorDriver, type Driver, type Effects, newRequest, tableDriver } from '../../src/calls/request.ts';
-import { type EventType, lowerRequest, type Row } from '../../src/calls/table.ts';
+import {
+  actorDriver,
+  type Driver,
+  type Effects,
+  type EventType,
+  lowerRequest,
+  newRequest,
+  type Row,
+  tableDriver,
+} from '../../src/calls/request.ts';
 
-const EVENTS: EventType[] = ['dispatch', 'progress', 'result', 'error', 'cancel', 'deadline', 'gone'];
-const EFFECTS = Object.keys(requestMachine.implementations.actions) as RequestEffect[];
+const STATES = requestMachine.config.states as Record<string, { on?: Record<string, unknown> }>;
+const EVENTS = [...new Set(Object.values(STATES).flatMap(({ on = {} }) => Object.keys(on)))] as EventType[];
 
 /** Walks both at once and writes down where they part: `sent + cancel: …`. */
 function differences(machine: AnyStateMachine, first: Row) {
@@ -18,6 +26,7 @@ function differences(machine: AnyStateMachine, first: Row) {
   const visit = (snapshot: AnyMachineSnapshot, row: Row): void => {
     const [charted, tabled] = [String(snapshot.value), row.state];
     if (charted !== tabled) return void found.push(`${charted} is ${tabled}`);
+    if (row.isFinal !== (snapshot.status === 'done')) found.push(`${charted} is final: ${row.isFinal}`);
     if (seen.has(charted)) return;
     seen.add(charted);
     for (const type of EVENTS) {
@@ -39,19 +48,20 @@ function differences(machine: AnyStateMachine, first: Row) {
 it('is the same machine in every reachable state under every event', () => {
   const { found, states } = differences(requestMachine, lowerRequest());
   expect(found).toEqual([]);
-  expect(states.sort()).toEqual(Object.keys(requestMachine.states).sort());
+  expect(states.sort()).toEqual(Object.keys(STATES).sort());
 });
 
 it('keeps no step that does nothing: whatever a state does not wait for is not in its row', () => {
-  const [queued, sent] = [lowerRequest(), lowerRequest().steps.dispatch?.next as Row];
-  expect(Object.keys(queued.steps).sort()).toEqual(['cancel', 'deadline', 'dispatch', 'gone']);
-  expect(Object.keys(sent.steps).sort()).toEqual(['cancel', 'deadline', 'error', 'gone', 'progress', 'result']);
-  for (const { next } of Object.values(sent.steps)) if (next !== sent) expect(next.steps).toEqual({});
+  for (const row of rows())
+    expect([row.state, Object.keys(row.steps).sort()]).toEqual([
+      row.state,
+      Object.keys(STATES[row.state]?.on ?? {}).sort(),
+    ]);
 });
 
 describe('a comparison that can fail', () => {
-  const chartSteps = Object.entries(requestMachine.config.states ?? {}).flatMap(([state, { on }]) =>
-    Object.keys((on as object) ?? {}).map((event) => [state, event] as const),
+  const chartSteps = Object.entries(STATES).flatMap(([state, { on = {} }]) =>
+    Object.keys(on).map((event) => [state, event as EventType] as const),
   );
 
   it.each(chartSteps)('notices that the chart lost what it does in %s on %s', (state, event) => {
@@ -62,7 +72,7 @@ describe('a comparison that can fail', () => {
       ).found,
     ).not.toEqual([]);
     const actionsOf = (on: any): string[] => [on[event].actions].flat();
-    for (const lost of actionsOf((requestMachine.config.states as any)[state].on)) {
+    for (const lost of actionsOf(STATES[state]?.on)) {
       const without = changed(state, (on) => {
         on[event] = { ...on[event], actions: actionsOf(on).filter((action) => action !== lost) };
       });
@@ -71,39 +81,50 @@ describe('a comparison that can fail', () => {
   });
 
   it.each(chartSteps)('notices that the table lost what it does in %s on %s', (state, event) => {
-    const rowOf = (first: Row): any => (state === 'queued' ? first : first.steps.dispatch?.next);
-    const { effects } = rowOf(lowerRequest()).steps[event];
+    const rowIn = (first: Row): any => rows(first).find((row) => row.state === state);
+    const { effects } = rowIn(lowerRequest()).steps[event];
     const mutations = [
       (row: any) => delete row.steps[event],
-      (row: any) => Object.assign(row.steps[event], { next: { state: 'elsewhere', steps: {} } }),
+      (row: any) => Object.assign(row.steps[event], { next: { state: 'elsewhere', isFinal: true, steps: {} } }),
       ...effects.map((_: string, at: number) => (row: any) => row.steps[event].effects.splice(at, 1)),
     ];
     for (const mutate of mutations) {
       const first = lowerRequest();
-      mutate(rowOf(first));
+      mutate(rowIn(first));
       expect(differences(requestMachine, first).found).not.toEqual([]);
     }
   });
 });
 
 it('leads a request the same way by table and by actor over every path', () => {
-  for (const path of paths(4)) {
+  const byActor = actorDriver((error) => expect.unreachable(`${error}`));
+  for (const path of paths()) {
     const expected = charted(path);
     expect(driven(path, tableDriver), `table: ${path}`).toEqual(expected);
     expect(driven(path, byActor), `actor: ${path}`).toEqual(expected);
   }
 });
 
-const byActor = (effects: Effects) => actorDriver(effects, (error) => expect.unreachable(`${error}`));
+/** The shortest way to each state, then each event, known to the state or not, and after a known one each end. */
+function paths(): EventType[][] {
+  const ways = new Map<string, EventType[]>([['arrived', []]]);
+  const found: EventType[][] = [];
+  for (const row of rows()) {
+    const way = ways.get(row.state) as EventType[];
+    for (const [event, step] of Object.entries(row.steps) as [EventType, Row['steps'][EventType]][]) {
+      if (step && !ways.has(step.next.state)) ways.set(step.next.state, [...way, event]);
+      for (const end of ['result', 'cancel', 'gone'] as const) found.push([...way, event, end]);
+    }
+    for (const event of EVENTS) found.push([...way, event]);
+  }
+  return found;
+}
 
-/** Every sequence of events up to the end of the request, and each event once more after it. */
-function paths(length: number, from: any = initialTransition(requestMachine)[0]): EventType[][] {
-  if (length === 0) return [[]];
-  return EVENTS.flatMap((type) => {
-    const [to] = transition(requestMachine, from, { type });
-    const rest = from.status === 'done' ? [[]] : paths(length - 1, to);
-    return rest.map((after) => [type, ...after]);
-  });
+/** Every row, in the order in which they are reached. */
+function rows(first = lowerRequest()): Row[] {
+  const found = new Set([first]);
+  for (const row of found) for (const step of Object.values(row.steps)) found.add(step.next);
+  return [...found];
 }
 
 function charted(path: EventType[]): string[] {
@@ -117,11 +138,13 @@ function charted(path: EventType[]): string[] {
   return effects;
 }
 
-function driven(path: EventType[], driverOf: (effects: Effects) => Driver): string[] {
+function driven(path: EventType[], drive: Driver): string[] {
   const done: string[] = [];
-  const effects = Object.fromEntries(EFFECTS.map((effect) => [effect, () => done.push(effect)])) as never;
-  const drive = driverOf(effects);
-  const request = newRequest({} as Call, '1', { timeoutMs: 1, maxTimeoutMs: 1 });
+  const effects = Object.fromEntries(
+    REQUEST_EFFECTS.map((effect) => [effect, () => done.push(effect)]),
+  ) as never as Effects;
+  const owner = { effects, overdue: () => {} };
+  const request = newRequest({} as Call, owner, { timeoutMs: 1, maxTimeoutMs: 1 }, 0);
   for (const event of path) drive(request, event);
   return done;
 }

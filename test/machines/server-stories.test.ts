@@ -8,6 +8,7 @@ import { stateOf } from '../support/paths.ts';
 
 const spec: ServerSpec = {
   name: 'echo',
+  isRemote: false,
   openMs: 1_000,
   drainMs: 2_000,
   closeMs: 3_000,
@@ -41,9 +42,9 @@ it('restarts with backoff, forgives after a period, and fails in a crash loop', 
   tell('start');
   for (const wait of [100, 400]) {
     say(died);
-    expect(state()).toBe('waiting');
+    expect(state()).toBe('waiting.resting');
     clock.increment(wait - 1);
-    expect(state()).toBe('waiting');
+    expect(state()).toBe('waiting.resting');
     clock.increment(1);
     expect(state()).toBe('up.ready');
   }
@@ -65,7 +66,7 @@ it('repeats the last backoff when the list is shorter than the loop, and waits n
   for (const wait of [100, 400, 400, 400]) {
     patient.say(died);
     patient.clock.increment(wait - 1);
-    expect(patient.state()).toBe('waiting');
+    expect(patient.state()).toBe('waiting.resting');
     patient.clock.increment(1);
     expect(patient.state()).toBe('up.ready');
   }
@@ -82,7 +83,7 @@ it('gives a mute server its time to open, then tries again', () => {
   clock.increment(999);
   expect(state()).toBe('up.opening');
   clock.increment(1);
-  expect([state(), context().why]).toEqual(['waiting', 'did not open in time']);
+  expect([state(), context().why]).toEqual(['waiting.resting', 'did not open in time']);
   expect(heard).toEqual(['open', 'ended']);
 });
 
@@ -128,7 +129,7 @@ it('survives a connection that throws, at once or when told to leave', () => {
     throw new Error('no such port');
   });
   broken.tell('start');
-  expect([broken.state(), broken.context().why]).toEqual(['waiting', 'Error: no such port']);
+  expect([broken.state(), broken.context().why]).toEqual(['waiting.resting', 'Error: no such port']);
 
   const clumsy = stage(({ sendBack, receive }) => {
     sendBack({ type: 'connection.ready' });
@@ -151,7 +152,7 @@ it('stops and leaves by its timers alone, wherever it stood', () => {
     asleep: ({ tell, say }) => [
       ...[tell('start'), say({ type: 'connection.ready' }), say({ type: 'connection.quiet' }), say(died)],
     ],
-    waiting: ({ tell, say }) => [tell('start'), say(died)],
+    'waiting.resting': ({ tell, say }) => [tell('start'), say(died)],
     failed: ({ tell, say }) => [tell('start'), say({ type: 'connection.refused', why: 'no' })],
   };
   for (const [situation, reach] of Object.entries(situations)) {
@@ -168,4 +169,30 @@ it('stops and leaves by its timers alone, wherever it stood', () => {
       );
     }
   }
+});
+
+it('is tried again as soon as it is wanted, if others run it: at a pace of its own, and without counting against it', () => {
+  const { clock, heard, tell, state, context, say } = stage(() => {}, {
+    ...spec,
+    isRemote: true,
+    restart: { ...spec.restart, backoffMs: [500, 2_000] },
+  });
+  tell('start');
+  say(died);
+  for (let attempt = 0; attempt < 20; attempt++) {
+    expect([state(), context().recent]).toEqual(['waiting.resting', 1]);
+    tell('wanted');
+    tell('wanted');
+    clock.increment(99);
+    expect(state()).toBe('waiting.hurried');
+    clock.increment(1);
+    expect(state()).toBe('up.opening');
+    say(died);
+  }
+  expect(heard.filter((each) => each === 'open')).toHaveLength(21);
+  const ours = stage(() => {}, spec);
+  ours.tell('start');
+  ours.say(died);
+  ours.tell('wanted');
+  expect(ours.state()).toBe('waiting.resting');
 });

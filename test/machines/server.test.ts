@@ -8,6 +8,7 @@ import { begun, everyStep, plain, reactions, type Step, stateOf, statesOf, timer
 
 const spec: ServerSpec = {
   name: 'echo',
+  isRemote: true,
   openMs: 1_000,
   drainMs: 2_000,
   closeMs: 3_000,
@@ -58,14 +59,14 @@ describe('in every reachable configuration', () => {
       ...{ 'connection.closed': destinations, 'connection.refused': destinations },
       'connection.unauthorized': destinations,
     };
-    const fails = { 'connection.closed': 'failed | waiting', 'connection fails': 'failed | waiting' };
+    const fails = { 'connection.closed': 'failed | waiting.resting', 'connection fails': 'failed | waiting.resting' };
     const refused = { 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' };
     expect(reactions(steps)).toEqual({
       stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
       asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
       'up.opening': {
         ...{ stop: 'up.closing', restart: 'up.closing', remove: 'up.closing' },
-        ...{ 'connection.ready': 'up.ready', 'after open': 'failed | waiting', ...fails, ...refused },
+        ...{ 'connection.ready': 'up.ready', 'after open': 'failed | waiting.resting', ...fails, ...refused },
       },
       'up.ready': {
         ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
@@ -76,8 +77,12 @@ describe('in every reachable configuration', () => {
         ...over,
       },
       'up.closing': { 'after close': destinations, 'connection fails': destinations, ...over },
-      waiting: {
+      'waiting.resting': {
         ...{ start: 'up.opening', restart: 'up.opening', 'after backoff': 'up.opening' },
+        ...{ stop: 'stopped', remove: 'gone', wanted: 'waiting.hurried' },
+      },
+      'waiting.hurried': {
+        ...{ start: 'up.opening', restart: 'up.opening', 'after backoff': 'up.opening', 'after hurry': 'up.opening' },
         ...{ stop: 'stopped', remove: 'gone' },
       },
       failed: { start: 'up.opening', restart: 'up.opening', stop: 'stopped', remove: 'gone' },
@@ -86,7 +91,7 @@ describe('in every reachable configuration', () => {
         ...{ stop: 'stopped', remove: 'gone' },
       },
     });
-    expect(statesOf(steps)).toHaveLength(10);
+    expect(statesOf(steps)).toHaveLength(11);
   });
 
   it('has a connection exactly while it is up, and a new one each time it comes up', () => {
@@ -125,13 +130,16 @@ describe('in every reachable configuration', () => {
       'up.opening': { 'after open': 1_000 },
       'up.draining': { 'after drain': 2_000 },
       'up.closing': { 'after close': 3_000 },
+      'waiting.hurried': { 'after hurry': 100 },
     };
     check(
       ({ from, to }) => stateOf(from) !== stateOf(to),
       (step, name) => {
         const { recent } = step.to.context;
         const waiting = { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
-        expect(timers(step), name).toEqual(stateOf(step.to) === 'waiting' ? waiting : (waits[stateOf(step.to)] ?? {}));
+        expect(timers(step), name).toEqual(
+          stateOf(step.to) === 'waiting.resting' ? waiting : (waits[stateOf(step.to)] ?? {}),
+        );
       },
     );
   });
@@ -180,7 +188,7 @@ describe('in every reachable configuration', () => {
         event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
     );
     check(
-      ({ from, to }) => stateOf(to) === 'waiting' && stateOf(from) !== 'waiting',
+      ({ from, to }) => stateOf(to) === 'waiting.resting' && stateOf(from) !== 'waiting.resting',
       ({ from, to }, name) => {
         expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
         expect(to.context.recent, name).toBe(from.context.recent + 1);
@@ -191,11 +199,12 @@ describe('in every reachable configuration', () => {
 
   it('counts restarts nowhere else, and forgets them one by one, or all when somebody helps a failed one', () => {
     check(
-      ({ to }) => stateOf(to) !== 'waiting',
+      ({ to }) => stateOf(to) !== 'waiting.resting',
       ({ from, event, to }, name) => {
         const helped = stateOf(from) === 'failed' && ['start', 'stop', 'restart'].includes(event.type);
-        const forgotten =
-          event.type === 'restart.forgotten' ? Math.max(0, from.context.recent - 1) : from.context.recent;
+        // An attempt that a caller wanted is none of the server's own.
+        const isForgotten = ['restart.forgotten', 'after hurry'].includes(plain(event.type));
+        const forgotten = isForgotten ? Math.max(0, from.context.recent - 1) : from.context.recent;
         expect(to.context.recent, name).toBe(helped ? 0 : forgotten);
         expect(to.context.restarts, name).toBe(from.context.restarts);
       },

@@ -14,12 +14,14 @@ import { subjects } from '../../src/bus/subjects.ts';
 import type { Ask, Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import { settingsSchema, troupeSchema } from '../../src/config/schema.ts';
 import { createAttribution } from '../../src/servers/attribution.ts';
 import type { Member } from '../../src/servers/member.ts';
 import { createSession } from '../../src/servers/session.ts';
 import { openSeal } from '../../src/store/seal.ts';
 import { openStore } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from './eventually.ts';
 import { scratch } from './scratch.ts';
 
@@ -50,9 +52,16 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
   const logger = pino({ level: 'warn' }, { write: (line: string) => void trouble.push(JSON.parse(line).msg) });
   const lane = createLane({
-    ...{ server: 'alpha', settings: server, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+    server: 'alpha',
+    settings: server,
+    requests: createRequests({
+      driver: 'table',
+      world: realWorld,
+      onCrash: (error) => trouble.push(String(error)),
+    }),
+    refusalOf: () => undefined,
+    onWanted: () => {},
     onSettled: ({ call }, outcome) => call.settle(outcome),
-    onCrash: (error) => trouble.push(String(error)),
   });
   const member = { name: 'alpha', server: 'alpha', onBehalfOf: '_', lane, config: { settings: server } } as Member;
   const rows = createRows({

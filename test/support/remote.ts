@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { AddressInfo, Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import pino from 'pino';
+import { createPermissions } from '../../src/asks/waiting/permissions.ts';
 import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type RemoteServer, settingsSchema } from '../../src/config/schema.ts';
@@ -16,6 +17,7 @@ import { loadRemote } from '../../src/servers/remote/loader.ts';
 import type { Asked as Question } from '../../src/servers/session.ts';
 import { createUpkeep } from '../../src/servers/upkeep.ts';
 import { openStore } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from './eventually.ts';
 import { scratch } from './scratch.ts';
 
@@ -47,7 +49,15 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
   const fleet = createFleet({
     ...{ catalog, store, env: {}, daemon: 'test', driver: 'table', record: () => {} },
     ...{ onOpen: upkeep.opened, onNotice: upkeep.said, onRetuned: upkeep.retuned, onState: () => {} },
-    ...{ onAsk: toItsCall, openAsk: () => () => {} },
+    onAsk: toItsCall,
+    permissions: createPermissions({
+      catalog,
+      store,
+      world: realWorld,
+      openAsk: () => () => {},
+      noteVisits: () => {},
+      wake: () => {},
+    }),
     logger: pino({ level: 'debug' }, stream),
     onCrash: (why) => {
       throw new Error(why);
@@ -93,8 +103,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
         return names;
       }),
     async [Symbol.asyncDispose]() {
-      fleet.stop();
-      await eventually(() => fleet.isStopped, 10_000);
+      await fleet.stop();
       await store.close();
       await dir[Symbol.asyncDispose]();
     },

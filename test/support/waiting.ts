@@ -1,18 +1,22 @@
-// A server's lane with the reception before it, a real store and catalog, and somebody to be asked who answers when the test
+// A server's lane with the permissions that its calls need, a real store and catalog, and somebody to be asked who answers when the test
 // says so. The server is whoever reads `written`.
 
 import pino from 'pino';
 import type { AskOutcome, Question, Subject } from '../../src/asks/ask.ts';
-import type { OpenAsk } from '../../src/asks/waiting/waiting.ts';
+import { createPermissions, type OpenAsk } from '../../src/asks/waiting/permissions.ts';
 import type { Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
 import { createRecorder } from '../../src/calls/record.ts';
+import type { InFlight } from '../../src/calls/request.ts';
+import { createRequests } from '../../src/calls/requests.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type StdioServer, settingsSchema } from '../../src/config/schema.ts';
+import { failureOf } from '../../src/protocol/failures.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 import { refusal } from '../../src/servers/policy.ts';
-import { createReception } from '../../src/servers/reception.ts';
+import { gate, type ServerState } from '../../src/servers/states.ts';
 import { type AuditRow, openStore } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { scratch } from './scratch.ts';
 
 export type Opened = {
@@ -53,22 +57,61 @@ export async function waitingRoom(xTroupe: object = {}, path?: string) {
     };
   }
 
-  const reception = createReception({
-    ...{ catalog, store, record: createRecorder(store, 'test', (text) => text) },
-    openAsk: (...about) => world.openAsk(...about),
-    memberFor: () => world.memberFor(),
-    isThere: () => world.isThere,
-    wake: ({ name }) => woken.push(name),
-  });
-  const settings = settingsSchema.parse(xTroupe);
-  const config: StdioServer = { transport: 'stdio', name: 'alpha', command: 'none', args: [], env: {}, settings };
-  const lane = createLane({
-    ...{ server: 'alpha', settings, driver: 'table', refusalOf: (call) => refusal(member, catalog, call) },
-    onSettled: (request, outcome) => reception.settled(member, request, outcome),
-    onWanted: () => {},
+  const requests = createRequests({
+    driver: 'table',
+    world: realWorld,
     onCrash: (error) => {
       throw error;
     },
+  });
+  const permissions = createPermissions({
+    catalog,
+    store,
+    world: realWorld,
+    openAsk: (...about) => world.openAsk(...about),
+    noteVisits: () => {},
+    wake: ({ name }) => woken.push(name),
+  });
+  const write = createRecorder(store, 'test', (text) => text);
+  function record(request: InFlight, outcome: Outcome): void {
+    member.calls++;
+    if (!outcome.ok) member.errors++;
+    write(request, outcome, member.logger);
+  }
+
+  /** As the fleet does: the process that there is now, or for a call that was sent back the same one. */
+  function place(request: InFlight, how: 'here' | 'anew' | 'back'): void {
+    try {
+      const found = how === 'here' || (how === 'back' && world.isThere) ? member : world.memberFor();
+      if (found) return found.lane.admit(request);
+      request.why = 'it was removed';
+      requests.drive(request, 'gone');
+    } catch (error) {
+      request.refusal = failureOf(error, () => {});
+      requests.drive(request, 'refuse');
+    }
+  }
+  const settings = settingsSchema.parse(xTroupe);
+  const config: StdioServer = { transport: 'stdio', name: 'alpha', command: 'none', args: [], env: {}, settings };
+  const lane = createLane({
+    server: 'alpha',
+    settings,
+    requests,
+    refusalOf: (call) => refusal(member, catalog, call),
+    permits: {
+      needOf: (call) => permissions.needOf(member, call),
+      awaitList: (request, tell) => permissions.awaitList(member, request, tell),
+      askApproval: (request, tell) => permissions.askApproval(member, request, tell),
+      wantsVisits: permissions.wantsVisits,
+      askVisits: (request, tell) => permissions.askVisits(member, request, tell),
+    },
+    place,
+    onSettled(request, outcome, isRecorded) {
+      request.call.settle(outcome);
+      if (!isRecorded) record(request, outcome);
+    },
+    onAttempt: record,
+    onWanted: () => {},
   });
   const logger = pino({ level: 'silent' });
   const member: Member = newMember({ name: 'alpha', config, lane, logger, onBehalfOf: undefined });
@@ -77,11 +120,16 @@ export async function waitingRoom(xTroupe: object = {}, path?: string) {
     cancel: (id, why) => cancelled.push(`${id}: ${why}`),
     hasRoom: () => true,
   });
-  lane.setGate({ mode: 'open', state: 'ready', why: '' });
-  Object.assign(member, { state: 'ready' });
+  function turn(state: ServerState): void {
+    member.state = state;
+    member.since = Date.now();
+    lane.setGate(gate(state, ''));
+    permissions.changed(member);
+  }
+  turn('ready');
 
   return {
-    ...{ catalog, store, lane, member, reception, written, cancelled, opened, woken, world },
+    ...{ catalog, store, lane, member, requests, written, cancelled, opened, woken, world, turn },
     list(...tools: Tool[]): void {
       const entries = tools.map((each) => ({ name: each.name, bytes: Buffer.from(JSON.stringify(each)) }));
       catalog.set('alpha', 'tools', entries);
@@ -89,7 +137,7 @@ export async function waitingRoom(xTroupe: object = {}, path?: string) {
     /** A call whose id is its tool's name, unless told otherwise. */
     call(name: string, rest: Partial<Call> & { args?: object } = {}): void {
       const { args = { of: name }, requestId = name, ...more } = rest;
-      reception.submit({
+      lane.submit({
         ...{
           requestId,
           server: 'alpha',

@@ -3,7 +3,6 @@
 // while its definition is the same.
 
 import { hash } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Call } from '../../calls/call.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/fetch.ts';
@@ -11,11 +10,14 @@ import { glob } from '../../catalog/naming.ts';
 import type { Approve, ServerSettings } from '../../config/types.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { member } from '../../protocol/json.ts';
-import type { Member, ServerState } from '../../servers/member.ts';
+import type { Member } from '../../servers/member.ts';
 import { refusal } from '../../servers/policy.ts';
+import { meaningOf } from '../../servers/states.ts';
 import type { Store } from '../../store/store.ts';
+import type { World } from '../../world/world.ts';
 
-export type Need = 'no' | 'ask';
+/** `defer`: that is known once the server has said what it offers. */
+export type Need = 'clear' | 'ask' | 'defer';
 /** `unlisted`: no rule says anything, and neither can its definition, because none is known. Then somebody must. */
 type Verdict = { readonly when: Approve['when'] | 'unlisted'; readonly fingerprint: string };
 type Judged = {
@@ -29,30 +31,27 @@ type Judged = {
 export type ApprovalsOptions = {
   readonly catalog: Catalog;
   readonly store: Pick<Store, 'get' | 'commit'>;
-  readonly wake: (member: Member) => void;
+  readonly world: World;
 };
 
-/** Of a server that is there and has not said within this time what it offers somebody is asked instead. */
-const LIST_MS = 5_000;
-const LOOK_MS = 10;
+/** If a server that is ready has not said within this time what it offers, a person is asked instead. */
+export const LIST_MS = 5_000;
 const MAX_REMEMBERED = 10_000;
-const REFUSING: ReadonlySet<ServerState> = new Set(['stopped', 'waiting', 'failed', 'needs login']);
 const NEVER: Verdict = { when: 'never', fingerprint: '' };
 
-export function createApprovals({ catalog, store, wake }: ApprovalsOptions) {
+export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   const judged = new WeakMap<Member, Judged>();
-  const waiting = new WeakMap<Member, Promise<void>>();
   const given = new Map<string, string>(); // a second call must not outrun the disk
 
   /** On the path of every call: a tool that needs nobody's word costs a look at its list and one into a table. */
-  function needed(member: Member, call: Call): Need | Promise<Need> {
-    if (call.method !== 'tools/call' || call.door === 'troupe') return 'no';
+  function needOf(member: Member, call: Call): Need {
+    // A call that was sent in an earlier life and is only followed was approved then.
+    if (call.method !== 'tools/call' || call.door === 'troupe' || call.upstream !== undefined) return 'clear';
     const { trust, approve } = member.config.settings;
-    if (trust && approve.length === 0) return 'no';
+    if (trust && approve.length === 0) return 'clear';
     const verdict = verdictOf(member, call.name);
-    if (verdict.when === 'never') return 'no';
-    if (isSettled(member, verdict) || !mayBeListed(member)) return decide(member, call);
-    return untilListed(member).then(() => decide(member, call));
+    if (verdict.when === 'never') return 'clear';
+    return isSettled(member, verdict) || !mayBeListed(member) ? decide(member, call) : 'defer';
   }
 
   function verdictOf(member: Member, tool: string): Verdict {
@@ -74,41 +73,32 @@ export function createApprovals({ catalog, store, wake }: ApprovalsOptions) {
     return own.isFresh || (when === 'once' && own.hash === '' && catalog.get(server, 'tools').isFresh);
   }
 
-  function untilListed(member: Member): Promise<void> {
-    const known = waiting.get(member) ?? listed(member).finally(() => waiting.delete(member));
-    waiting.set(member, known);
-    return known;
+  /** The server is on its way, or has just come. */
+  function mayBeListed({ state, since }: Member): boolean {
+    return state === 'ready' ? world.date() - since < LIST_MS : meaningOf(state).isComing;
   }
 
-  async function listed(member: Member): Promise<void> {
-    while (!catalog.get(member.name, 'tools').isFresh && mayBeListed(member)) {
-      if (member.state === 'asleep') wake(member);
-      await wait(LOOK_MS);
-    }
-  }
-
-  function decide(member: Member, call: Call): Need {
+  function decide(member: Member, call: Call): 'clear' | 'ask' {
     const { when, fingerprint } = verdictOf(member, call.name);
-    if (when === 'never') return 'no';
-    if (when === 'once' && isGiven(call, fingerprint)) return 'no';
+    if (when === 'never' || (when === 'once' && isGiven(call, fingerprint))) return 'clear';
     // Nobody is asked about a call that would not be sent: its lane says why.
     const isClosed = (member.pool?.processes() ?? [member]).every(({ lane }) => lane.gate.mode === 'refuse');
-    return isClosed || refusal(member, catalog, call) ? 'no' : 'ask';
+    return isClosed || refusal(member, catalog, call) ? 'clear' : 'ask';
   }
 
   function isGiven(call: Call, fingerprint: string): boolean {
     const key = keyOf(call);
     if (fingerprint === '' || given.get(key) === fingerprint) return fingerprint !== '';
-    if (kept(call) !== fingerprint) return false;
+    if (recordedFor(call) !== fingerprint) return false;
     remember(key, fingerprint);
     return true;
   }
 
-  function kept({ principal, server, name }: Call): string | undefined {
+  function recordedFor({ principal, server, name }: Call): string | undefined {
     try {
       return store.get<{ fingerprint: string }>('approval', [principal, server, name])?.fingerprint;
     } catch {
-      return undefined; // whoever cannot look it up asks again
+      return undefined; // an approval that cannot be looked up is asked for again
     }
   }
 
@@ -118,23 +108,21 @@ export function createApprovals({ catalog, store, wake }: ApprovalsOptions) {
   }
 
   return {
-    needed,
+    needOf,
+    decide,
+    /** Whether the list at hand is the server's present one, or no other will come. */
+    isListed: (member: Member): boolean => catalog.get(member.name, 'tools').isFresh || !mayBeListed(member),
     /** What else an approval of this call is good for; empty when the next one is asked about again. */
     onceOf: (member: Member, call: Call): string => verdictOf(member, call.name).fingerprint,
     approved({ logger }: Member, call: Call, fingerprint: string): void {
       remember(keyOf(call), fingerprint);
-      const row = [call.principal, call.server, call.name, fingerprint, Date.now()];
+      const row = [call.principal, call.server, call.name, fingerprint, world.date()];
       store.commit('addApproval', row).catch((error) => logger.warn(`an approval was not kept: ${sentence(error)}`));
     },
   };
 }
 
 const keyOf = ({ principal, server, name }: Call): string => `${principal}\n${server}\n${name}`;
-
-/** One that is on its way, or has just come. */
-function mayBeListed({ state, since }: Member): boolean {
-  return state === 'ready' ? Date.now() - since < LIST_MS : !REFUSING.has(state);
-}
 
 function tableOf(settings: ServerSettings, entries: readonly Entry[]): Judged {
   const definitions = new Map<string, Buffer[]>();

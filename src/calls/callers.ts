@@ -1,0 +1,61 @@
+// The callers that a server may still be talking about although their calls have ended: those it answered a moment ago, and
+// those whose calls were given up while it worked on them. What it says or asks then is not given to anybody else.
+
+import type { World } from '../world/world.ts';
+import type { Call } from './call.ts';
+
+export type Caller = Pick<Call, 'principal' | 'holder'>;
+
+/** As long as a call may last at all, if nothing else is configured. */
+const ABANDONED_MS = 600_000;
+const MAX_ABANDONED = 1_000;
+
+export class Callers {
+  readonly #world: World;
+  /** The last caller who was answered, and the last one before that who is somebody else. */
+  #last: { readonly by: Caller; readonly at: number } | undefined;
+  #before: { readonly by: Caller; readonly at: number } | undefined;
+  /** By our id of the call. */
+  readonly #abandoned = new Map<string, { readonly by: Caller; readonly until: number }>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  settled(by: Caller, at: number): void {
+    if (this.#last && !isSame(by, this.#last.by)) this.#before = this.#last;
+    this.#last = { by, at };
+  }
+
+  /** A line that the server logs just after an answer is about the call that it has answered. */
+  recent(withinMs: number): Caller[] {
+    const since = this.#world.now() - withinMs;
+    return [this.#last, this.#before].flatMap((each) => (each && each.at > since ? [each.by] : []));
+  }
+
+  /** The call was cancelled or is out of time. The server may not have noticed, and may still ask on its behalf. */
+  abandon(id: string, { principal, holder }: Caller): void {
+    const [oldest] = this.#abandoned.keys();
+    if (this.#abandoned.size >= MAX_ABANDONED && oldest !== undefined) this.#abandoned.delete(oldest);
+    const by = holder === undefined ? { principal } : { principal, holder };
+    this.#abandoned.set(id, { by, until: this.#world.now() + ABANDONED_MS });
+  }
+
+  /** The server has answered an abandoned call after all. */
+  answered(id: string): void {
+    this.#abandoned.delete(id);
+  }
+
+  /** A new process has never heard of the calls that the last one was given. */
+  forgetAbandoned(): void {
+    this.#abandoned.clear();
+  }
+
+  abandoned(): Caller[] {
+    const at = this.#world.now();
+    for (const [id, { until }] of this.#abandoned) if (until < at) this.#abandoned.delete(id);
+    return [...this.#abandoned.values()].map(({ by }) => by);
+  }
+}
+
+const isSame = (a: Caller, b: Caller): boolean => a.principal === b.principal && a.holder === b.holder;
