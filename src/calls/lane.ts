@@ -85,6 +85,8 @@ export class Lane implements Owner {
   readonly #say: ReturnType<typeof outcomes>;
   readonly #callers: Callers;
   readonly #queue = new Queue<InFlight>();
+  /** Those that wait until the server has said what it offers. */
+  readonly #deferred = new Set<InFlight>();
   readonly #reserving = new Set<InFlight>();
   readonly #sent = new Map<string, InFlight>();
   #settings: LaneSettings;
@@ -216,7 +218,8 @@ export class Lane implements Owner {
     const before = this.#gate;
     this.#gate = next;
     if (!this.#takesCalls()) return this.#sendAllAway();
-    if (isOutage(next) !== isOutage(before)) for (const request of this.#queue) this.#limitPatience(request);
+    if (isOutage(next) !== isOutage(before))
+      for (const request of [...this.#queue, ...this.#deferred]) this.#limitPatience(request);
     // A server that restarts comes back by itself; one that fell asleep in front of a queue has to be woken.
     const isNews = next.state !== before.state && next.mode === 'hold' && !isOutage(next);
     if (isNews && this.#queue.length > 0) this.#options.onWanted();
@@ -420,11 +423,16 @@ export class Lane implements Owner {
     return {
       park: requests.park,
       unpark: requests.unpark,
-      awaitList: (request: InFlight) => this.#permits.awaitList(request, tellOf(request)),
+      awaitList: (request: InFlight) => {
+        this.#deferred.add(request);
+        if (isOutage(this.#gate)) this.#limitPatience(request);
+        this.#permits.awaitList(request, tellOf(request));
+      },
       askApproval: (request: InFlight) => this.#permits.askApproval(request, tellOf(request)),
       askVisits: (request: InFlight) => this.#permits.askVisits(request, tellOf(request)),
-      withdraw(request: InFlight): void {
+      withdraw: (request: InFlight) => {
         const { withdraw } = request;
+        this.#deferred.delete(request);
         request.withdraw = undefined;
         withdraw?.();
       },

@@ -111,6 +111,7 @@ test('a server that says nothing gets every default', async () => {
       maxTimeoutMs: 600_000,
       maxInFlight: 1024,
       maxQueued: 10_000,
+      holdMs: 10_000,
       restart: { intensity: 5, periodMs: 60_000, backoffMs: [100, 500, 2_000, 10_000] },
       idleStopMs: 0,
       env: 'minimal',

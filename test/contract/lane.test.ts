@@ -19,7 +19,8 @@ const SETTINGS: LaneSettings = {
 };
 const OPEN = { mode: 'open', state: 'ready', why: '' } as const;
 const HOLD = { mode: 'hold', state: 'opening', why: '' } as const;
-const REFUSE = { mode: 'refuse', state: 'waiting', why: 'exited with code 1' } as const;
+const RESTARTING = { mode: 'hold', state: 'waiting', why: 'exited with code 1', remedy: 'try again' } as const;
+const REFUSE = { mode: 'refuse', state: 'failed', why: 'exited with code 1' } as const;
 
 type Stage = ReturnType<typeof stage>;
 const crashes: unknown[] = [];
@@ -222,7 +223,7 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
       expect(fate(s, name)).toBe('unavailable, not sent');
       expect(sentenceOf(s, name)).toContain('exited with code 1');
     }
-    expect(sentenceOf(s, 'c')).toContain('alpha is waiting');
+    expect(sentenceOf(s, 'c')).toContain('alpha is failed');
     expect(s.written).toHaveLength(1);
   });
 
@@ -235,6 +236,36 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     expect(s.world.wanted).toBe(2);
     s.lane.setGate(OPEN);
     expect([s.lane.queued, s.written.length, s.world.wanted]).toEqual([0, 1, 2]);
+  });
+
+  it('holds unsent calls for a server that restarts, and refuses them with its trouble when that takes too long', async () => {
+    const s = stage(driver, { maxInFlight: 1, holdMs: 50 });
+    s.submit('a');
+    s.submit('b');
+    s.lane.setGate(RESTARTING);
+    s.submit('c');
+    expect([s.lane.queued, s.world.wanted]).toEqual([2, 1]); // a call wants it; those that wait anyway do not
+    await eventually(() => s.settled.length === 2);
+    for (const name of ['b', 'c']) {
+      expect(fate(s, name)).toBe('unavailable, not sent');
+      expect(sentenceOf(s, name)).toBe('server alpha is waiting: exited with code 1; try again');
+    }
+    s.submit('d');
+    s.lane.setGate({ ...RESTARTING, state: 'opening' });
+    s.lane.detach('exited with code 1');
+    s.lane.attach({ write: (frame) => s.written.push(JSON.parse(`${frame}`)), cancel: () => {}, hasRoom: () => true });
+    await Promise.resolve();
+    s.lane.setGate(OPEN);
+    expect(s.written.map(({ params }) => params.name)).toEqual(['a', 'd']);
+    const [sent] = s.lane.asking();
+    expect((sent as InFlight).deadline - (sent as InFlight).startedAt).toBe(SETTINGS.timeoutMs); // its own time counts again
+  });
+
+  it('refuses at once while a server restarts, where calls are not to be held', () => {
+    const s = stage(driver, { holdMs: 0 });
+    s.lane.setGate(RESTARTING);
+    s.submit('a');
+    expect(fate(s, 'a')).toBe('unavailable, not sent');
   });
 
   it('asks whether a call may be sent only when it is about to be, and hands out no request that has ended', () => {

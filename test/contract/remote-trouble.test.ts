@@ -142,6 +142,20 @@ it('says that nobody is there, comes back when somebody is, and is reopened when
   expect(await far.call('do')).toMatchObject({ ok: true });
 });
 
+it('is tried again at once when a call wants it, however long it would have waited', async () => {
+  const script = scripted({
+    call: ({ message, response }) => json(response, 200, { jsonrpc: '2.0', id: message.id, result: {} }),
+  });
+  const first = await listen(script);
+  const { port, url } = first;
+  await first[Symbol.asyncDispose]();
+  await using far = await remoteCast(url, { settings: { trust: true, restart: { backoffMs: [600_000] } } });
+  await far.until('waiting');
+  await using _second = await listen(script, port);
+  expect(await far.call('do')).toMatchObject({ ok: true });
+  expect(far.member.restarts).toBe(1);
+});
+
 it.each(['ftp://127.0.0.1/mcp', 'http://user:s3cret@127.0.0.1/mcp', 'no url', 'ws://127.0.0.1/mcp'])(
   'does not open %s',
   async (url) => {
