@@ -33,7 +33,12 @@ export function spawnChild(options: ChildOptions) {
   const { command, args, cwd, env, onOutput, onErrorOutput } = options;
   const subprocess = execa(command, [...args], {
     ...(cwd !== undefined && { cwd }),
-    ...{ env: { ...env }, extendEnv: false, detached: true, stdio: 'pipe', buffer: false, reject: false },
+    env: { ...env },
+    extendEnv: false,
+    detached: true,
+    stdio: 'pipe',
+    buffer: false,
+    reject: false,
     cleanup: false,
   });
   const { stdin, stdout, stderr, pid } = subprocess;

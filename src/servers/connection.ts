@@ -53,7 +53,7 @@ export function serverConnection(world: ConnectionWorld) {
       onFailed(id, failure) {
         upstream.failed(id);
         lane.fail(id, failure);
-        // Whoever could not be reached, or broke off, may be gone altogether.
+        // A server that could not be reached, or broke off, may be gone altogether.
         if (failure.code === 'unavailable' || failure.code === 'lost') member.probe?.();
       },
       isPending: (id) => upstream.isPending(id),
@@ -64,8 +64,14 @@ export function serverConnection(world: ConnectionWorld) {
         : remoteLink(world, member, config, events);
     const upstream = createUpstream({ member, catalog: world.catalog, send, giveUp });
     const session = createSession({
-      ...{ lane, server: member.server, openMs: config.settings.openMs, via: world.daemon, onReady },
-      ...{ send: link.notify, reply, onNegotiated: link.negotiated },
+      lane,
+      server: member.server,
+      openMs: config.settings.openMs,
+      via: world.daemon,
+      send: link.notify,
+      reply,
+      onNegotiated: link.negotiated,
+      onReady,
       onRefused: (reason) => end(reason, true),
       upstream: {
         ...upstream,

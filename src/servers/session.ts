@@ -24,7 +24,7 @@ export type SessionOptions = {
   readonly onReady: (facts: Facts) => void;
   /** This server cannot be talked to at all, and trying again would not help. */
   readonly onRefused: (why: string) => void;
-  /** `origin` is our id of the request that it belongs to: the one whose task it names, or on whose own stream it came. */
+  /** `origin` is our id of the request that the notice belongs to: the one whose task it names, or on whose own stream it came. */
   readonly onNotice: (notice: Said, origin: string | undefined) => void;
   /** The server asks us something other than `ping`, and is answered once; or the signal says that it asks no more. */
   readonly onAsk: (asked: Asked) => void;
@@ -54,7 +54,9 @@ export type Session = ReturnType<typeof createSession>;
 const EMPTY = Buffer.from('{}');
 /** What a host behind us may be able to answer; where none can, somebody else may. */
 const CAPABILITIES = {
-  ...{ elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } },
+  elicitation: { form: {}, url: {} },
+  sampling: { tools: {} },
+  roots: { listChanged: true },
   tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
 };
 /** A server with so many open questions asks nobody any more. */
@@ -145,15 +147,23 @@ export function createSession(options: SessionOptions) {
       reply(given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error));
     };
     onAsk({
-      ...{ method, params: withoutRelated(params), origin: upstream.behind(origin, task), answer, notify },
-      ...{ signal: controller.signal, closed: closing.signal },
+      method,
+      params: withoutRelated(params),
+      origin: upstream.behind(origin, task),
+      signal: controller.signal,
+      closed: closing.signal,
+      answer,
+      notify,
     });
   }
 
   const notify = (method: string, params?: Buffer): void => send(notificationFrame(method, params), method);
 
   return {
-    ...{ open, receive, ask, notify },
+    open,
+    receive,
+    ask,
+    notify,
     /** For good: nobody comes back to what was asked here. */
     close(): void {
       close();

@@ -26,7 +26,11 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
       events.onClosed(`it sent a frame of more than ${settings.maxFrameBytes} bytes (x-troupe.maxFrameBytes)`, false),
   });
   const child = spawnChild({
-    ...{ command, args, cwd, stdinMs: settings.stdinMs, termMs: settings.termMs },
+    command,
+    args,
+    cwd,
+    stdinMs: settings.stdinMs,
+    termMs: settings.termMs,
     env: childEnvironment(world.env, settings.env, env, world.daemon),
     onOutput: (chunk) => {
       lines.push(chunk);

@@ -38,7 +38,7 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
 
   const attempt = ({ logger }: Member, work: Promise<unknown>) => work.catch((error) => logger.warn(sentence(error)));
 
-  /** The most that anybody wants; who wants less is spared the rest on its way to them. */
+  /** The server is set to the most verbose level that any host wants; the others are spared the rest on its way to them. */
   function setLevel(member: Member, ask: Ask): void {
     if (!member.facts || !mayAsk(member.facts, 'logging/setLevel')) return;
     const level = mostVerbose([member.config.settings.logLevel, ...levelsFor(member.first ?? member)]);
@@ -106,8 +106,14 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
 }
 
 const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {
-  ...{ debug: 'debug', info: 'info', notice: 'info', warning: 'warn', error: 'error' },
-  ...{ critical: 'error', alert: 'error', emergency: 'error' },
+  debug: 'debug',
+  info: 'info',
+  notice: 'info',
+  warning: 'warn',
+  error: 'error',
+  critical: 'error',
+  alert: 'error',
+  emergency: 'error',
 };
 const LOG_CHARACTERS = 4_096;
 

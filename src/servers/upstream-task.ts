@@ -24,7 +24,8 @@ export function readTask(json: Buffer): Told | undefined {
   const message = textAt(json, ['statusMessage']);
   const interval = Number(member(json, 'pollInterval') ?? Number.NaN);
   return {
-    ...{ taskId, status },
+    taskId,
+    status,
     ...(message !== undefined && { statusMessage: withoutControls(message.slice(0, MAX_MESSAGE_CHARACTERS)) }),
     ...(interval >= 0 && { pollMs: Math.min(Math.max(interval, SHORTEST_POLL_MS), LONGEST_POLL_MS) }),
   };

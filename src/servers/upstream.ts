@@ -126,7 +126,12 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
   function inquire(about: string, { method, taskId, settle, mostMs }: Inquiry): () => void {
     const inquiry: { about: string; id?: string } = { about };
     const call: Call = {
-      ...{ requestId: randomUUID(), server, method, name: '', principal: '_', door: 'troupe' },
+      requestId: randomUUID(),
+      server,
+      method,
+      name: '',
+      principal: '_',
+      door: 'troupe',
       params: Buffer.from(JSON.stringify({ taskId })),
       ...(mostMs !== undefined && { timeoutMs: mostMs, maxTimeoutMs: mostMs }),
       settle(outcome: Outcome) {

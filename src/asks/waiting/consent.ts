@@ -14,7 +14,9 @@ const NOTHING = Buffer.from('{}');
 export function approvalOf({ name, server, params }: Call): Question | Failure {
   const [span, another] = spansOf(params, 'arguments');
   const invalid = (why: string): Failure => ({
-    ...{ code: 'invalid', delivery: 'not sent', server },
+    code: 'invalid',
+    delivery: 'not sent',
+    server,
     message: `the call of ${shown(name)} of ${server} ${why}`,
   });
   if (another) return invalid('has its arguments twice; send them once');
