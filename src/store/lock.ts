@@ -6,7 +6,7 @@ import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
 
-/** Whoever only asks who holds a lock has it for an instant, and must not keep anybody from it. */
+/** A process that only asks whether a lock is held takes it for an instant; others wait that long before they give up. */
 const INSTANT_MS = 100;
 const SUFFIX = '.lock.db';
 
