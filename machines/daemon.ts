@@ -43,7 +43,6 @@ const daemon = setup({
   delays: { close: ({ context }) => context.spec.closeMs },
 });
 
-/** What was thrown, or what a `crashed` event says. */
 const blameError = {
   type: 'blame',
   params: ({ event }: { event: { error: unknown } }) => String(event.error),

@@ -66,7 +66,7 @@ function treeOf(root: string, address: Address = {}): string {
   return caller === ANYONE ? root : `${root}.as.${encodeToken(caller)}`;
 }
 
-/** What a caller asks for. */
+/** Requests of callers. */
 function requestSubjects(root: string) {
   const at = (address?: Address): string => treeOf(root, address);
   const of =
@@ -95,7 +95,7 @@ function requestSubjects(root: string) {
   };
 }
 
-/** What is told. Events of a process that serves one caller are published where only that caller may listen. */
+/** Events. Those of a process that serves one caller are published where only that caller may listen. */
 function eventSubjects(root: string) {
   const tree = (caller?: string): string => treeOf(root, caller === undefined ? {} : { caller });
   const event = (server: string, rest: string, caller?: string): string =>
@@ -117,7 +117,7 @@ function eventSubjects(root: string) {
   };
 }
 
-/** What the daemons of one state directory, a family, tell each other. */
+/** Messages between the daemons of one state directory, a family. */
 function peerSubjects(root: string) {
   const peers = (family: string): string => `${root}.peers.${encodeToken(family)}`;
   return {

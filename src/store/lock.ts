@@ -44,11 +44,11 @@ function filesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch {
-    return []; // there is no such directory, so nobody holds anything in it
+    return []; // there is no such directory, so no lock in it is held
   }
 }
 
-// A connection that nobody refers to is closed by the garbage collector, and its lock with it.
+// Referred to from here, because the garbage collector would close an unreferenced connection and free its lock.
 const held = new Set<Database>();
 
 function exclusive(path: string, timeout: number): Database | undefined {

@@ -1,12 +1,12 @@
-// The port of the store: all that the rest of troupe knows of it. Whoever needs rows is given a `Store` and names statements;
-// where the rows lie (a SQLite file, or a database in the memory of a simulator) is known to whoever opened the store.
+// The port of the store: all that the rest of troupe knows of it. Code that needs rows is given a `Store` and names statements;
+// only the code that opens the store knows where the rows lie: in a SQLite file, or in the memory of a simulator.
 
 import type { Params, ReadName, WriteName } from './statements.ts';
 
 /** `full` and `locked` pass by themselves; after `failed` and `closed` nothing is recorded any more. */
 export type Health = { readonly state: 'ready' | 'full' | 'locked' | 'failed' | 'closed'; readonly message: string };
 
-/** A `first` statement overtakes all that are queued: for those that no other depends on and that are worthless when late. */
+/** A `first` statement overtakes all queued ones: for a heartbeat, on which no other depends and which is worthless when late. */
 export type Priority = 'first';
 
 /** Reads are synchronous and see every statement whose `commit` has resolved, of this process or of another one. */

@@ -90,7 +90,7 @@ export class Queue {
     for (const index of unchanged) batch[index]?.waiter?.resolve(false);
     for (const entry of batch) {
       this.#bytes -= entry.op?.bytes ?? 0;
-      entry.waiter?.resolve(true); // says nothing to those who were told already
+      entry.waiter?.resolve(true); // has no effect on a waiter that is settled already
     }
     this.#pump();
   }
@@ -110,7 +110,7 @@ export class Queue {
     this.#isDue = true;
   }
 
-  /** Takes out the statements of those who have waited since before `time`: a rejected commit is never recorded later. */
+  /** Rejects and removes the statements of waiters since before `time`: a rejected commit is never recorded later. */
   expire(time: number, error: TroupeError): void {
     const isOver = ({ waiter }: Entry) => waiter !== undefined && waiter.since < time;
     this.#reject(this.#waiting.filter(isOver), error);

@@ -9,7 +9,7 @@ import { refusalOf } from './challenge.ts';
 import { renew } from './renewal.ts';
 import type { Account, Challenge, Grant, Vault, Versioned } from './vault.ts';
 
-export type AuthorizerWorld = { readonly vault: Vault; readonly leases: Leases };
+export type AuthorizerPorts = { readonly vault: Vault; readonly leases: Leases };
 
 /** A token is renewed this long before its end, or in the last tenth of a short life. */
 const MARGIN_MS = 60_000;
@@ -19,8 +19,8 @@ const MAX_STEP_UPS = 3;
 const STEP_UPS_MS = 60_000;
 
 /** Its `headers` and `challenged` reject when a new token is needed and the renewal fails for now. */
-export function authorizerOf(world: AuthorizerWorld, server: RemoteServer, principal: string): Authorizer {
-  const { vault } = world;
+export function authorizerOf(ports: AuthorizerPorts, server: RemoteServer, principal: string): Authorizer {
+  const { vault } = ports;
   const account: Account = { server: server.name, resource: server.url, principal };
   const isMachine = server.oauth.grant === 'client_credentials';
   let renewing: Promise<Versioned<Grant> | undefined> | undefined;
@@ -30,7 +30,7 @@ export function authorizerOf(world: AuthorizerWorld, server: RemoteServer, princ
 
   /** One at a time in this process too: all requests wait for the same renewal. */
   function renewal(stale: Versioned<Grant> | undefined, scope?: string): Promise<Versioned<Grant> | undefined> {
-    renewing ??= renew({ ...world, server, account, scope }, stale).finally(() => {
+    renewing ??= renew({ ...ports, server, account, scope }, stale).finally(() => {
       renewing = undefined;
     });
     return renewing;
