@@ -1,18 +1,18 @@
-// The NATS server we use: somebody else's, or one that we run as a child on loopback. Ours is restarted for ever;
-// when none can be had we say so and look again, because the rest of troupe works without a bus.
+// The NATS server that the daemon uses: an external one, or a managed one on loopback. The managed one is restarted for ever;
+// when no binary can be had, that is said and tried again later, because the rest of troupe works without a bus.
 
 import type { ErrorActorEvent } from 'xstate';
 import { assign, fromCallback, fromPromise, sendTo, setup } from 'xstate';
 
 // ── Types ────────────────────────────────────────────────────────────────────
 
-/** `binary` is the nats-server to run; without one the bus is somebody else's, and its address is known elsewhere. */
+/** `binary` is the nats-server to run; without one the bus is external, and the connection is given its address. */
 export type Located = { readonly binary: string | undefined };
 export type BrokerSpec = {
   readonly backoffMs: readonly number[];
   readonly retryMs: number;
   readonly closeMs: number;
-  /** How long it must have run before an earlier crash is forgotten. */
+  /** How long the process must have run before earlier crashes are forgotten. */
   readonly settleMs: number;
 };
 export type BrokerEvent =

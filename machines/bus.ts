@@ -1,5 +1,5 @@
-// Our connection to NATS. It is never given up: the client reconnects for ever on its own, and when it does close, or
-// NATS moves to another address, a new connection is made. Offline is a state that people see, not an error.
+// The daemon's connection to NATS. It is never given up: the client reconnects for ever by itself, and when it closes, or NATS
+// moves to another address, a new connection is made. Offline is a state that people see, not an error.
 
 import type { ErrorActorEvent } from 'xstate';
 import { assign, fromCallback, sendTo, setup } from 'xstate';
@@ -80,7 +80,7 @@ export const busMachine = bus.createMachine({
         connecting: {},
         online: { entry: { type: 'blame', params: '' } },
         offline: {},
-        // What is answered while we leave still goes out; nothing new comes in.
+        // Replies to calls in flight still go out; no new call comes in.
         draining: {
           on: {
             address: {},

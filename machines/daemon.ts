@@ -1,5 +1,5 @@
-// The daemon's life, and the order of all others: store, bus, plugins, servers, doors; and the same in reverse.
-// Whatever fails while it starts, what was already started, and only that, is closed again before the daemon ends.
+// The daemon's life, and the order of its parts: store, bus, plugins, servers, doors; and the same in reverse. When a part
+// fails to start, that part and those before it, and no others, are closed before the daemon ends.
 
 import { assign, fromPromise, setup } from 'xstate';
 
@@ -37,13 +37,12 @@ const daemon = setup({
     closeStore: port(),
   },
   actions: {
-    /** The first trouble is the cause; what goes wrong while we clear up after it is not. */
+    /** The first trouble is the cause; later ones, while parts are closed, are its consequences. */
     blame: assign({ why: ({ context }, why: string) => context.why || why }),
   },
   delays: { close: ({ context }) => context.spec.closeMs },
 });
 
-/** What was thrown, or what a `crashed` event says. */
 const blameError = {
   type: 'blame',
   params: ({ event }: { event: { error: unknown } }) => String(event.error),
@@ -52,7 +51,7 @@ const blameCrash = { type: 'blame', params: ({ event }: { event: { why: string }
 
 type Part = 'Store' | 'Bus' | 'Plugins' | 'Servers' | 'Doors';
 
-/** One part comes up. If it cannot, or nobody wants it any more, it and all before it are closed. */
+/** One part comes up. If it cannot, or the daemon is stopped meanwhile, it and all before it are closed. */
 const opening = (part: Part, next: string) =>
   ({
     invoke: {

@@ -1,5 +1,5 @@
 // A nats-server to run: one that is already on this machine, else one fetched into the cache. No root needed.
-// Nothing fetched is run before it is vouched for: a pinned checksum for the release, apt's signatures for the package.
+// No fetched binary is run before it is vouched for: a pinned checksum for the release, apt's signatures for the package.
 
 import { createHash } from 'node:crypto';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 // Debian installs into /usr/sbin, which is often not on a user's PATH.
 const USUAL_PLACES = ['/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
 
-/** Looks, and changes nothing. A server named by TROUPE_NATS_SERVER is used or complained about, never passed over. */
+/** Looks for one, and fetches nothing. A server named by TROUPE_NATS_SERVER is used or complained about, never skipped. */
 export async function findNatsServer(where: { env: Environment; cacheDir: string }): Promise<NatsServer | undefined> {
   const { env, cacheDir } = where;
   if (env.TROUPE_NATS_SERVER) {
@@ -43,16 +43,16 @@ export async function findNatsServer(where: { env: Environment; cacheDir: string
   return undefined;
 }
 
-/** Tries the pinned release, then Debian's package; what worked is put into the cache in one step. */
+/** Tries the pinned release, then Debian's package; the binary is put into the cache in one step. */
 export async function fetchNatsServer(options: Fetching): Promise<NatsServer> {
   const { cacheDir } = options;
   await mkdir(join(cacheDir, 'bin'), { recursive: true });
   const directory = await mkdtemp(join(cacheDir, '.fetch-'));
   const reasons: string[] = [];
   try {
-    for (const way of [fromRelease, fromDebian]) {
+    for (const fetchFrom of [fromRelease, fromDebian]) {
       try {
-        return await install(await way(options, directory), cacheDir);
+        return await install(await fetchFrom(options, directory), cacheDir);
       } catch (error) {
         reasons.push(sentence(error).split('\n', 1)[0] ?? '');
       }
@@ -81,7 +81,7 @@ async function fromRelease({ env, onProgress, release = PINNED }: Fetching, dire
   return join(directory, name, 'nats-server');
 }
 
-/** A host that does not answer is given up after 5 s, so that the next way is tried while somebody is waiting. */
+/** A host that does not answer is given up after 5 s, because somebody is waiting and there is another source. */
 async function download(url: string): Promise<Buffer> {
   const abort = new AbortController();
   const tooSlow = (ms: number) => setTimeout(() => abort.abort(new Error(`${new URL(url).host} is too slow`)), ms);
@@ -126,7 +126,7 @@ async function fromDebian({ env, onProgress }: Fetching, directory: string): Pro
   return join(directory, 'package/usr/sbin/nats-server');
 }
 
-/** One rename: whoever else is fetching, or running the old one, sees a whole binary at every moment. */
+/** One rename: other processes that fetch, or run the old binary, see a whole one at every moment. */
 async function install(binary: string, cacheDir: string): Promise<NatsServer> {
   await chmod(binary, 0o755);
   const version = await versionOf(binary);

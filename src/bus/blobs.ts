@@ -1,5 +1,5 @@
-// What does not fit into a message lies in a JetStream object store for ten minutes, under a name nobody can guess.
-// It is opened when first needed: without JetStream all else works, and only this says no.
+// Bodies that do not fit into a message lie in a JetStream object store for ten minutes, under an unguessable name.
+// The store is opened when first needed: without JetStream only such bodies are refused.
 
 import { randomBytes } from 'node:crypto';
 import { type NatsConnection, nanos, type ObjectStore } from 'nats';
@@ -19,7 +19,7 @@ export type Blobs = ReturnType<typeof blobs>;
 export function blobs(nc: NatsConnection, chunkBytes: () => number) {
   let opened: Promise<ObjectStore> | undefined;
 
-  /** Opened once; forgotten when it fails, so that a broker which comes back later is noticed. */
+  /** The store is opened once, and again after a failure: the broker may have been restarted. */
   async function withStore<Value>(work: (store: ObjectStore) => Promise<Value>): Promise<Value> {
     opened ??= nc.jetstream().views.os(BUCKET, { ttl: nanos(TTL_MS) });
     try {
@@ -38,7 +38,7 @@ export function blobs(nc: NatsConnection, chunkBytes: () => number) {
         return { bucket: BUCKET, object: name, size, digest };
       }),
 
-    /** What the header `Troupe-Object: bucket/name` refers to. */
+    /** The object that a header `Troupe-Object: bucket/name` refers to. */
     async get(reference: string, maxBytes: number): Promise<Buffer> {
       const [bucket, name, ...rest] = reference.split('/');
       // Only this bucket: the daemon may read others that the caller may not.

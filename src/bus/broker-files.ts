@@ -23,7 +23,7 @@ export type BrokerFiles = {
   forgetPid(port: number): Promise<void>;
   configure(port: number, maxPayloadBytes: number): Promise<void>;
   openLog(): Promise<WriteStream>;
-  /** The pid the server wrote itself; 0 if it wrote none. */
+  /** The pid that the server wrote itself; 0 if it wrote none. */
   writtenPid(): Promise<number>;
 };
 
@@ -73,13 +73,13 @@ export async function brokerFiles(directory: string): Promise<BrokerFiles> {
   };
 }
 
-/** Made once, and by one process only: whoever comes second takes what the first one made. */
+/** Made once: of two processes that make a token, both use that of the first. */
 async function persistedToken(path: string): Promise<string> {
   const known = await readIfThere(path);
   if (known) return known;
   const draft = `${path}.${randomBytes(8).toString('hex')}`;
   await writeFile(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
-  await link(draft, path).catch(() => {}); // it exists: somebody else was first
+  await link(draft, path).catch(() => {}); // it exists: another process was first
   await rm(draft);
   return readFile(path, 'utf8');
 }
@@ -99,6 +99,6 @@ function parse(text: string): Remembered {
   try {
     return JSON.parse(text);
   } catch {
-    return {}; // the first start, or a file that is no use: a new port is found
+    return {}; // the first start, or a damaged file: a new port is found
   }
 }

@@ -1,4 +1,4 @@
-// The process of a nats-server of ours: launched, recognised by more than its pid, asked whether it serves, ended.
+// The process of the managed nats-server: launched, identified by more than its pid, asked whether it serves, ended.
 
 import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -13,7 +13,7 @@ const READY_MS = 10_000;
 const STOP_MS = 3_000;
 const POLL_MS = 500;
 
-/** Undefined when it cannot start, or when somebody was faster to take the port. */
+/** Undefined when the server cannot start, or when another process took the port. */
 export async function launch(binary: string, files: BrokerFiles, port: number): Promise<Living | undefined> {
   const log = await files.openLog();
   const server = execa(binary, ['-c', files.configPath], {
@@ -42,7 +42,7 @@ export async function launch(binary: string, files: BrokerFiles, port: number): 
   return undefined;
 }
 
-/** The process of that pid, if it is the one that is expected. */
+/** The process of that pid, if it has the expected start time and boot. */
 export async function identify(port: number, pid: number, expected?: Partial<Identity>): Promise<Living | undefined> {
   const found = pid ? await processIdentity(pid) : undefined;
   if (!found || (expected && !(expected.startTime === found.startTime && expected.bootId === found.bootId)))
@@ -50,7 +50,7 @@ export async function identify(port: number, pid: number, expected?: Partial<Ide
   return { port, pid, ...found, ended: untilGone(pid, found) };
 }
 
-/** An adopted process is no child of ours: nobody tells us that it ended, we have to look. */
+/** An adopted process is no child of this one: the kernel does not tell that it ended, so it is polled. */
 async function untilGone(pid: number, identity: Identity): Promise<void> {
   while (await isSame(pid, identity)) await wait(POLL_MS, undefined, { ref: false });
 }
@@ -70,7 +70,7 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
   } catch {} // it ended by itself just now
 }
 
-/** Whether it serves, and is ours. */
+/** Whether a server listens there, and is the managed one. */
 export async function answers(port: number, { token, serverName }: BrokerFiles): Promise<boolean> {
   try {
     const connection = await connect({
@@ -84,11 +84,11 @@ export async function answers(port: number, { token, serverName }: BrokerFiles):
     await connection.close();
     return name === serverName; // a server without authorization would take any token
   } catch {
-    return false; // nobody there, not ready yet, or not ours
+    return false; // no server, not ready yet, or another one
   }
 }
 
-/** The port if nobody listens there, undefined if somebody does; 0 asks for any free one. */
+/** The port if it is free, else undefined; 0 asks for any free one. */
 export function unusedPort(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const listener = createServer();

@@ -1,15 +1,14 @@
-// The bus as the rest of the daemon sees it: where NATS is, whether we are on it, and a way to be told when we are.
-// It owns two actors: the broker, which finds or runs a nats-server, and the connection to it.
+// The bus as the rest of the daemon sees it: where NATS is, whether we are connected, and who is told when we are. It owns two
+// actors: the broker, which finds or runs a nats-server, and the connection to it.
 
-import type { ConnectionOptions, NatsConnection } from 'nats';
+import { type ConnectionOptions, connect, Events, type NatsConnection } from 'nats';
 import type { Logger } from 'pino';
 import { createActor, fromCallback, fromPromise, type SnapshotFrom, waitFor } from 'xstate';
 import { type BrokerEvent, brokerMachine, type Located, type ToProcess } from '../../machines/broker.ts';
-import { busMachine } from '../../machines/bus.ts';
+import { type BusEvent, busMachine, type ToBusConnection } from '../../machines/bus.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { fetchNatsServer, findNatsServer } from './acquire.ts';
-import { busConnection } from './connection.ts';
 import { type ChosenBus, natsFromEnvironment } from './environment.ts';
 import { type Broker, startBroker } from './managed.ts';
 
@@ -17,15 +16,16 @@ export type BusOptions = {
   readonly name: string;
   readonly env: NodeJS.ProcessEnv;
   readonly directory: string;
-  /** Which daemon of the state directory we are: they share the nats-server. */
+  /** The name of this daemon among those of the state directory, which share the nats-server. */
   readonly user: string;
   readonly cache: string;
   readonly nats: Config['nats'];
   readonly logger: Logger;
-  /** There is no nats-server on this machine yet: what is done about it, for people. */
+  /** A nats-server has to be fetched first: a line for people. */
   readonly onFetch: (what: string) => void;
   readonly onConnection: (nc: NatsConnection) => void;
   readonly onReconnect: (nc: NatsConnection) => void;
+  /** Before the connection closes: sends the events that are still waiting. */
   readonly beforeDrain: () => Promise<void>;
   readonly onCrash: (why: string) => void;
 };
@@ -36,65 +36,32 @@ const BROKER = { backoffMs: [100, 500, 2_000, 10_000], retryMs: 60_000, closeMs:
 const CONNECTION = { retryMs: 1_000, drainMs: 5_000 };
 const FIRST_MS = 20_000;
 
+/** The nats-server that this daemon uses and runs, if the user chose no other. */
+type Managed = { broker: Broker | undefined; isAbandoned: boolean };
+
 export function createBus(options: BusOptions) {
   const { env, nats, logger, onCrash } = options;
   const chosen = natsFromEnvironment(nats.url ? { ...env, NATS_URL: env.NATS_URL || nats.url } : env);
-  let managed: Broker | undefined;
-  let isAbandoned = false;
-
-  const fetching = (what: string): void => {
-    logger.info(what);
-    options.onFetch(what);
+  const managed: Managed = { broker: undefined, isAbandoned: false };
+  const onAddress = (url: string): void => connection.send({ type: 'address', url });
+  const optionsOf = (url: string): ConnectionOptions => {
+    if (chosen) return { servers: chosen.servers, ...chosen.options };
+    return { servers: url, ...(managed.broker && { token: managed.broker.token }) };
   };
 
-  const locate = fromPromise<Located>(async () => {
-    if (chosen) {
-      connection.send({ type: 'address', url: chosen.servers.join(',') });
-      return { binary: undefined };
-    }
-    const where = { env, cacheDir: options.cache };
-    const found = (await findNatsServer(where)) ?? (await fetchNatsServer({ ...where, onProgress: fetching }));
-    return { binary: found.path };
-  });
-
-  const server = fromCallback<ToProcess, { binary: string }>(({ input, receive, sendBack }) => {
-    const tell = sendBack as (event: BrokerEvent) => void;
-    const starting = startBroker({
-      ...{ binary: input.binary, directory: options.directory, user: options.user },
-      maxPayloadBytes: nats.maxPayloadBytes,
-      onExit: (why) => tell({ type: 'process.exited', why }),
-    });
-    starting.then(
-      (broker) => {
-        if (isAbandoned) return broker.abandon();
-        managed = broker;
-        tell({ type: 'process.ready' });
-        connection.send({ type: 'address', url: broker.url });
-      },
-      (error) => tell({ type: 'process.exited', why: sentence(error) }),
-    );
-    receive(() => {
-      void starting
-        .then((broker) => broker.stop())
-        .catch(() => {}) // it never started
-        .then(() => tell({ type: 'process.exited', why: 'it was stopped' }));
-    });
-  });
-
-  const broker = createActor(brokerMachine.provide({ actors: { locate, process: server } }), { input: BROKER });
-  const connection = createActor(
-    busMachine.provide({ actors: { connection: busConnection({ ...options, optionsOf }) } }),
-    { input: CONNECTION },
+  const broker = createActor(
+    brokerMachine.provide({
+      actors: { locate: locating(options, chosen, onAddress), process: serverProcess(options, managed, onAddress) },
+    }),
+    { input: BROKER },
   );
+  const connection = createActor(busMachine.provide({ actors: { connection: natsConnection(options, optionsOf) } }), {
+    input: CONNECTION,
+  });
   broker.subscribe({ error: (error) => onCrash(sentence(error)) });
   connection.subscribe({ error: (error) => onCrash(sentence(error)) });
   report(connection, 'bus', logger);
   report(broker, 'broker', logger);
-
-  function optionsOf(url: string): ConnectionOptions {
-    if (chosen) return { servers: chosen.servers, ...chosen.options };
-    return { servers: url, ...(managed && { token: managed.token }) };
-  }
 
   return {
     start(): void {
@@ -104,8 +71,7 @@ export function createBus(options: BusOptions) {
     },
     /** Resolves when we are on the bus, or when it is plain that we shall not be for a while. Never rejects. */
     async tried(): Promise<void> {
-      const isTried = (state: SnapshotFrom<typeof busMachine>) =>
-        state.matches({ linked: 'online' }) || state.matches('parted');
+      const isTried = (state: BusSnapshot) => state.matches({ linked: 'online' }) || state.matches('parted');
       const connected = waitFor(connection, isTried, { timeout: FIRST_MS });
       const hopeless = waitFor(broker, (state) => state.matches('missing'), { timeout: FIRST_MS });
       await Promise.race([connected, hopeless]).catch(() =>
@@ -119,31 +85,152 @@ export function createBus(options: BusOptions) {
       broker.send({ type: 'stop' });
       await waitFor(broker, (state) => state.status === 'done');
     },
-    /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive the last. */
+    /** No goodbye: the daemon is told to end at once, and its nats-server must not outlive the last daemon. */
     abandon(): void {
-      if (broker.getSnapshot().status !== 'active') return; // it said goodbye, and its pid may be another's by now
-      isAbandoned = true;
-      broker.stop(); // or it would mend what ends here, and start the next one
-      managed?.abandon();
+      if (broker.getSnapshot().status !== 'active') return; // it was stopped, and another process may have its pid
+      managed.isAbandoned = true;
+      broker.stop(); // or it would start the next nats-server
+      managed.broker?.abandon();
     },
-    status() {
-      const leaf = leafOf(connection.getSnapshot().value);
-      const why = connection.getSnapshot().context.why || broker.getSnapshot().context.why;
-      return {
-        // Trying again after a failure is still being offline.
-        state: leaf === 'connecting' && why ? 'offline' : (STATES[leaf] ?? 'offline'),
-        url: chosen ? chosen.servers.join(',') : (managed?.url ?? ''),
-        managed: chosen === undefined,
-        ...(managed && { pid: managed.pid }),
-        ...(why && { lastError: why }),
-      };
-    },
+    status: () => statusOf(connection.getSnapshot(), broker.getSnapshot().context.why, chosen, managed.broker),
     /** For clients of this machine's owner: the address with the credentials in it. */
     environment(): { NATS_URL: string } {
       if (chosen) return { NATS_URL: addressOf(chosen) };
-      if (managed) return { NATS_URL: managed.url.replace('//', `//${managed.token}@`) };
+      if (managed.broker) return { NATS_URL: managed.broker.url.replace('//', `//${managed.broker.token}@`) };
       throw new TroupeError('unavailable', 'the bus is offline; troupe status says why');
     },
+  };
+}
+
+// ── The ports of the broker machine ──────────────────────────────────────────
+
+function locating(options: BusOptions, chosen: ChosenBus | undefined, onAddress: (url: string) => void) {
+  const onProgress = (what: string): void => {
+    options.logger.info(what);
+    options.onFetch(what);
+  };
+  return fromPromise<Located>(async () => {
+    if (chosen) {
+      onAddress(chosen.servers.join(','));
+      return { binary: undefined };
+    }
+    const where = { env: options.env, cacheDir: options.cache };
+    const found = (await findNatsServer(where)) ?? (await fetchNatsServer({ ...where, onProgress }));
+    return { binary: found.path };
+  });
+}
+
+function serverProcess(options: BusOptions, managed: Managed, onAddress: (url: string) => void) {
+  return fromCallback<ToProcess, { binary: string }>(({ input, receive, sendBack }) => {
+    const tell = sendBack as (event: BrokerEvent) => void;
+    const starting = startBroker({
+      binary: input.binary,
+      directory: options.directory,
+      user: options.user,
+      maxPayloadBytes: options.nats.maxPayloadBytes,
+      onExit: (why) => tell({ type: 'process.exited', why }),
+    });
+    starting.then(
+      (broker) => {
+        if (managed.isAbandoned) return broker.abandon();
+        managed.broker = broker;
+        tell({ type: 'process.ready' });
+        onAddress(broker.url);
+      },
+      (error) => tell({ type: 'process.exited', why: sentence(error) }),
+    );
+    receive(() => {
+      void starting
+        .then((broker) => broker.stop())
+        .catch(() => {}) // it never started
+        .then(() => tell({ type: 'process.exited', why: 'it was stopped' }));
+    });
+  });
+}
+
+// ── The port of the bus machine ──────────────────────────────────────────────
+
+const RECONNECT: ConnectionOptions = {
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 200,
+  reconnectJitter: 100,
+  pingInterval: 20_000,
+  noAsyncTraces: true,
+};
+
+/**
+ * One client that reconnects for ever. Publishing while it is disconnected loses the message silently, so events that must
+ * arrive go through the outbox.
+ */
+function natsConnection(options: BusOptions, optionsOf: (url: string) => ConnectionOptions) {
+  return fromCallback<ToBusConnection, { url: string }>(({ input, receive, sendBack }) => {
+    const tell = sendBack as (event: BusEvent) => void;
+    let nc: NatsConnection | undefined;
+    let isOver = false;
+
+    connect({ ...RECONNECT, name: options.name, ...optionsOf(input.url) }).then(
+      (connected) => {
+        nc = connected;
+        if (isOver) return void nc.close();
+        void watch(nc);
+        options.onConnection(nc);
+        tell({ type: 'connection.up' });
+      },
+      // The client would retry in silence; the machine retries too, and people see why.
+      (error) =>
+        tell({ type: 'connection.closed', why: `NATS at ${input.url} cannot be reached (${sentence(error)})` }),
+    );
+
+    async function watch(connection: NatsConnection): Promise<void> {
+      void connection.closed().then((error) => {
+        if (!isOver) tell({ type: 'connection.closed', why: error ? sentence(error) : 'the connection was closed' });
+      });
+      for await (const { type } of connection.status()) {
+        if (isOver) return;
+        if (type === Events.Disconnect) tell({ type: 'connection.down', why: 'the connection to NATS was lost' });
+        if (type === Events.Reconnect) {
+          tell({ type: 'connection.up' });
+          options.onReconnect(connection);
+        }
+      }
+    }
+
+    receive(() => {
+      if (!nc) return tell({ type: 'connection.closed', why: 'it was never connected' });
+      const connection = nc;
+      void options
+        .beforeDrain()
+        .then(() => connection.drain())
+        .catch(() => connection.close()) // already gone: nothing can be sent any more
+        .catch(() => {}); // it is closed already
+    });
+
+    return () => {
+      isOver = true;
+      void nc?.close().catch(() => {}); // it is closed already
+    };
+  });
+}
+
+// ── What people see ──────────────────────────────────────────────────────────
+
+type BusSnapshot = SnapshotFrom<typeof busMachine>;
+
+function statusOf(
+  { value, context }: BusSnapshot,
+  brokerTrouble: string,
+  chosen: ChosenBus | undefined,
+  broker: Broker | undefined,
+) {
+  const leaf = leafOf(value);
+  const why = context.why || brokerTrouble;
+  return {
+    // Trying again after a failure is still being offline.
+    state: leaf === 'connecting' && why ? 'offline' : (STATES[leaf] ?? 'offline'),
+    url: chosen ? chosen.servers.join(',') : (broker?.url ?? ''),
+    managed: chosen === undefined,
+    ...(broker && { pid: broker.pid }),
+    ...(why && { lastError: why }),
   };
 }
 
@@ -156,7 +243,10 @@ function addressOf({ servers, options }: ChosenBus): string {
 }
 
 const STATES: Record<string, 'online' | 'connecting' | 'offline' | 'closed'> = {
-  ...{ connecting: 'connecting', online: 'online', draining: 'closed', closed: 'closed' },
+  connecting: 'connecting',
+  online: 'online',
+  draining: 'closed',
+  closed: 'closed',
 };
 
 const leafOf = (value: string | Record<string, string>): string =>

@@ -1,5 +1,5 @@
 // The bus that the user already chose: NATS_URL and its companions, else the selected context of the `nats` CLI (ADR-21).
-// Nothing chosen is no error; a choice that cannot be followed is one, because another bus would be the wrong one.
+// Without a choice troupe runs its own nats-server; a choice that cannot be followed is an error, because any other bus is wrong.
 
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';

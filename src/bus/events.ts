@@ -1,16 +1,17 @@
-// What happens to the servers, told on the bus. A change of state or of a list, a question that opens or closes, and the
-// status of a task must arrive and go through the outbox; logs, updates and progress are for whoever listens now.
+// The events that a daemon publishes. A change of state or of a list, a question that opens or closes, and the status of a task
+// must arrive and go through the outbox; logs, updates and progress reach only those who listen now.
 
 import type { NatsConnection } from 'nats';
 import type { TaskView } from '../calls/call.ts';
-import { natsPublisher, type Outbox, type Standing } from './outbox.ts';
+import { realWorld, type World } from '../world/world.ts';
+import { natsPublisher, type Outbox, type TaskCondition } from './outbox.ts';
 import type { ListKind, Subjects } from './subjects.ts';
 
 export type Events = ReturnType<typeof createEvents>;
-/** A server's process, and the principal it serves; `_` is whoever may use the bare tree. */
+/** A server's process, and the principal it serves; `_` is anyone who may use the bare tree. */
 export type Whose = { readonly server: string; readonly principal: string };
 
-/** What is told of a question: never what was asked or answered, because the outbox is a table in clear. */
+/** What is published of a question: never its text or its answer, because the outbox is not encrypted. */
 export type AskNews = Whose & {
   readonly id: string;
   readonly kind: string;
@@ -20,7 +21,12 @@ export type AskNews = Whose & {
 };
 export type AskEnd = AskNews & { readonly outcome: string; readonly by: string };
 
-export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why: unknown) => void) {
+export function createEvents(
+  subjects: Subjects,
+  outbox: Outbox,
+  onTrouble: (why: unknown) => void,
+  world: World = realWorld,
+) {
   let nc: NatsConnection | undefined;
 
   const send = (subject: string, payload: Uint8Array): void => {
@@ -30,8 +36,8 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
       onTrouble(error);
     }
   };
-  const must = (subject: string, value: object, standing?: Standing): void => {
-    outbox.add(subject, Buffer.from(JSON.stringify(value)), undefined, standing).catch(onTrouble);
+  const record = (subject: string, value: object, condition?: TaskCondition): void => {
+    outbox.add(subject, Buffer.from(JSON.stringify(value)), undefined, condition).catch(onTrouble);
   };
 
   return {
@@ -41,20 +47,20 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
     },
     send,
     state: ({ server, principal }: Whose, value: { state: string; why: string; pid: number | undefined }) =>
-      must(subjects.state(server, value.state, principal), { server, ...value, at: Date.now() }),
+      record(subjects.state(server, value.state, principal), { server, ...value, at: world.date() }),
     /** Templates are resources too: MCP has one notification for both, and so have we. */
     listChanged: ({ server, principal }: Whose, kind: ListKind, count: number) => {
       const subject = subjects.listChanged(server, kind === 'templates' ? 'resources' : kind, principal);
-      must(subject, { server, kind, count, at: Date.now() });
+      record(subject, { server, kind, count, at: world.date() });
     },
-    askOpened: (about: AskNews) => must(subjects.askOpened(about.server, about.principal), newsOf(about)),
+    askOpened: (about: AskNews) => record(subjects.askOpened(about.server, about.principal), newsOf(about)),
     askClosed(about: AskEnd): void {
       const { server, principal, outcome, by } = about;
-      must(subjects.askClosed(server, principal), { ...newsOf(about), outcome, by, at: Date.now() });
+      record(subjects.askClosed(server, principal), { ...newsOf(about), outcome, by, at: world.date() });
     },
-    /** Told after its row is written: whoever hears of it finds it so. One that is being written is told if it stands. */
-    taskStatus: (view: TaskView, standing?: Standing) =>
-      must(subjects.taskStatus(view.taskId, view.status, view.principal), statusOf(view), standing),
+    /** After the row of the task is written, or, under a condition, in one transaction with it. */
+    taskStatus: (view: TaskView, condition?: TaskCondition) =>
+      record(subjects.taskStatus(view.taskId, view.status, view.principal), statusOf(view), condition),
     log: ({ server, principal }: Whose, level: string, params: Buffer) =>
       send(subjects.log(server, level, principal), params),
     updated: ({ server, principal }: Whose, uri: string, params: Buffer) =>
@@ -62,7 +68,7 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
     progress: (requestId: string, caller: string, value: object) =>
       send(subjects.progress(requestId, caller), Buffer.from(JSON.stringify(value))),
     heartbeat: (daemon: string, value: object) => send(subjects.heartbeat(daemon), Buffer.from(JSON.stringify(value))),
-    /** Everything owed is on its way before the connection closes. */
+    /** All recorded events are sent before the connection closes. */
     async close(): Promise<void> {
       await outbox.idle();
       outbox.offline();
@@ -70,12 +76,12 @@ export function createEvents(subjects: Subjects, outbox: Outbox, onTrouble: (why
   };
 }
 
-/** Field by field: whoever hands over a whole question must not publish it. */
+/** Field by field: the caller may hand over a whole question, which must not be published. */
 function newsOf({ id, kind, server, tool, openedAt, expiresAt }: AskNews) {
   return { id, kind, server, tool, openedAt, expiresAt };
 }
 
-/** Field by field here too: a task's call and its result are its principal's, and this is a table in clear. */
+/** Field by field: a task's call and result belong to its principal, and the outbox is not encrypted. */
 function statusOf(view: TaskView) {
   return {
     taskId: view.taskId,

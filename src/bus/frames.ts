@@ -1,4 +1,4 @@
-// How an outcome becomes messages: one, or several chunks and an end, or a reference to an object. Never a part of it.
+// How an outcome becomes messages: one, or several chunks and an end, or a reference to an object. It is never cut short.
 // Frames are numbered from 1, so that a reader notices a lost one; an empty message without headers is the end.
 
 import { createHash } from 'node:crypto';
@@ -22,12 +22,13 @@ export type Bus = { readonly nc: NatsConnection; readonly blobs: Blobs };
 const MAX_CHUNK = 512 * 1024;
 const MAX_CHUNKED = 32 * 2 ** 20;
 const CHUNKS_PER_FLUSH = 8;
-const HEADER_ROOM = 1024;
+/** Room for the headers of a message. */
+export const HEADER_ROOM = 1024;
 
 export const maxPayload = (nc: NatsConnection): number => nc.info?.max_payload ?? 2 ** 20;
 export const chunkBytes = (nc: NatsConnection): number => Math.max(256, Math.min(MAX_CHUNK, maxPayload(nc) - 4096));
 export const accepted = (msg: Msg): string[] =>
-  (msg.headers?.get('Troupe-Accept') ?? '').split(',').map((way) => way.trim());
+  (msg.headers?.get('Troupe-Accept') ?? '').split(',').map((form) => form.trim());
 
 export const toHeaders = (entries: Headers): MsgHdrs => {
   const headers = newHeaders();
@@ -35,7 +36,7 @@ export const toHeaders = (entries: Headers): MsgHdrs => {
   return headers;
 };
 
-/** Sends what fits at once and returns nothing; what does not fit takes a while. */
+/** An outcome that fits into one message is sent at once, and nothing is returned; a larger one takes a while. */
 export function sendOutcome(bus: Bus, outlet: Outlet, outcome: Outcome): Promise<void> | undefined {
   const kind = outcome.ok ? 'result' : 'error';
   const body = outcome.ok ? outcome.result : errorObject(outcome.failure);
@@ -73,9 +74,9 @@ async function sendChunks({ nc }: Bus, outlet: Outlet, { body, headers }: Large)
 }
 
 /** In the spelling of the object store: URL-safe, with its padding. */
-const digestOf = (body: Buffer): string => `SHA-256=${createHash('sha256').update(body).digest('base64url')}=`;
+export const digestOf = (body: Buffer): string => `SHA-256=${createHash('sha256').update(body).digest('base64url')}=`;
 
-/** The caller said neither "chunk" nor "object": it learns where the result lies, if it lies anywhere. */
+/** The caller accepts neither chunks nor objects: it is told where the result was stored, if it could be. */
 function refuse(outlet: Outlet, bytes: number, stored: Stored | undefined): void {
   const failure: Failure = {
     code: 'tooLarge',

@@ -77,7 +77,7 @@ export function countRequest(stats: EndpointStats, nanoseconds: number, error?: 
   stats.last_error = error;
 }
 
-// ── What is said ─────────────────────────────────────────────────────────────
+// ── Responses ────────────────────────────────────────────────────────────────
 
 const type = (kind: 'ping' | 'info' | 'stats') => ({ type: `io.nats.micro.v1.${kind}_response` });
 
@@ -95,7 +95,7 @@ const count = ({ metadata: _, ...stats }: Endpoint) => ({
 
 type View = (show: (endpoint: Endpoint) => object) => { metadata: object; endpoints: object[] };
 
-/** From the fullest to the barest; the first one that fits into a message is sent. */
+/** Descriptions, the fullest first; the first one that fits into a message is sent. */
 function views({ metadata, endpoints, tools }: ServiceDescription): View[] {
   const fixed = endpoints();
   const all = tools();
@@ -114,7 +114,7 @@ function reply(nc: NatsConnection, msg: Msg, candidates: object[]): void {
   const limit = nc.info?.max_payload ?? 2 ** 20;
   for (const candidate of candidates) {
     const body = Buffer.from(JSON.stringify(candidate));
-    // A callback that throws would take the connection down with it: after the last goodbye nothing is said.
+    // A callback that throws would end the connection, so a closed or draining one is not published to.
     if (body.length <= limit) return void (nc.isClosed() || nc.isDraining() || msg.respond(body));
   }
 }
@@ -126,10 +126,10 @@ const sanitise = (name: string): string => name.replace(/[^A-Za-z0-9_-]/g, '_') 
 const withHash = (name: string): string =>
   `${sanitise(name)}_${createHash('sha256').update(name).digest('hex').slice(0, 8)}`;
 
-/** All instances of a server share the name, so it depends on nothing but the server's. */
+/** All instances of a server share the name of its service, so it depends on the server's name only. */
 const serviceName = (server: string): string => `mcp-${sanitise(server) === server ? server : withHash(server)}`;
 
-/** The first to need a name has it: the fixed endpoints, then tools that need no change, then the others. */
+/** Of two endpoints with one sanitised name the first keeps it: fixed endpoints, then tools that need no change, then others. */
 function endpointNames(endpoints: readonly Endpoint[]): Endpoint[] {
   const owners = new Map<string, Endpoint>();
   const isPlain = (endpoint: Endpoint) => sanitise(endpoint.name) === endpoint.name;

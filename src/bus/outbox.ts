@@ -1,30 +1,35 @@
 // Events that must arrive: rows first, messages when there is a bus. The client drops what is published while offline.
 // In order and at least once; a stream that captures them drops the second copy by its `Nats-Msg-Id`.
 
-import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode, headers, type NatsConnection, NatsError } from 'nats';
-import type { OutboxRow, Store } from '../store/store.ts';
+import type { OutboxRow, Reads, Writes } from '../store/store.ts';
+import { realWorld, type World } from '../world/world.ts';
 
 export type Publisher = {
   publish(subject: string, payload: Uint8Array, messageId: string): void;
   /** Resolves when the broker has everything published before it. */
   flush(): Promise<void>;
 };
-/** What the row of a task must say, by the word of that owner. */
-export type Standing = { readonly id: string; readonly owner: string; readonly epoch: number; readonly status: string };
+/** An event about a task is recorded only if the row of the task has this owner, epoch and status. */
+export type TaskCondition = {
+  readonly id: string;
+  readonly owner: string;
+  readonly epoch: number;
+  readonly status: string;
+};
 export type Outbox = {
   /**
-   * Resolves when the event is on the disk; from then on it is only a matter of time. One about the status of a task is
-   * recorded only if that stands, and in one step with it when both are given to the store in one breath.
+   * Resolves when the event is on the disk; from then on it is only a matter of time. An event about the status of a task that
+   * is given to the store right after that status shares its transaction.
    */
-  add(subject: string, payload: Uint8Array, messageId?: string, standing?: Standing): Promise<void>;
+  add(subject: string, payload: Uint8Array, messageId?: string, condition?: TaskCondition): Promise<void>;
   /** There is a bus (again): sends what waits. */
   online(publisher: Publisher): void;
   offline(): void;
   /** Events given up: the oldest, when more than the limit are waiting, and those the bus will never take. */
   readonly dropped: number;
-  /** Resolves when nothing is being sent, and what was sent is forgotten. */
+  /** Resolves when nothing is being sent, and the rows of sent events are deleted. */
   idle(): Promise<void>;
 };
 type Event = Pick<OutboxRow, 'subject' | 'message_id'> & { readonly payload: Uint8Array };
@@ -32,135 +37,160 @@ type Event = Pick<OutboxRow, 'subject' | 'message_id'> & { readonly payload: Uin
 const LIMIT = 10_000;
 const BATCH = 100;
 const MAX_FRESH = 1_000;
-/** What has waited for so long waits for a daemon that is gone. */
+/** An event that has waited so long was recorded by a daemon that is gone. */
 const OLD_MS = 5_000;
 
-export function outbox(store: Pick<Store, 'commit' | 'write' | 'flush' | 'all' | 'get'>, limit = LIMIT): Outbox {
-  let publisher: Publisher | undefined;
-  let connection = 0;
-  let sending: Promise<void> | undefined;
-  let room = Promise.resolve();
-  let dropped = 0;
-  let isBehind = true; // there may be rows of an outage, or of another life: they are read, all of them
-  let fresh: Event[] = []; // otherwise these are all that wait
-  let sweep: NodeJS.Timeout | undefined;
+export function outbox(store: Reads & Writes, limit = LIMIT, world: World = realWorld): Outbox {
+  return new StoredOutbox(store, limit, world);
+}
 
-  const batch = () => store.all<OutboxRow>('outbox', [BATCH]);
-  const remove = (rows: readonly OutboxRow[]) => Promise.all(rows.map(({ id }) => store.commit('deleteOutbox', [id])));
+class StoredOutbox implements Outbox {
+  dropped = 0;
+  readonly #store: Reads & Writes;
+  readonly #limit: number;
+  readonly #world: World;
+  #publisher: Publisher | undefined;
+  #connections = 0;
+  #sending: Promise<void> | undefined;
+  #room = Promise.resolve();
+  /** There may be rows of an outage, or of an earlier daemon: all rows are read. */
+  #isBehind = true;
+  /** While not behind, these are all that wait. */
+  #fresh: Event[] = [];
+  #stopSweep: (() => void) | undefined;
 
-  function fallBehind(): void {
-    isBehind = true;
-    fresh = [];
+  constructor(store: Reads & Writes, limit: number, world: World) {
+    this.#store = store;
+    this.#limit = limit;
+    this.#world = world;
   }
 
-  async function makeRoom(): Promise<void> {
-    const excess = (store.get<{ depth: number }>('outboxDepth')?.depth ?? 0) - limit;
+  async add(subject: string, payload: Uint8Array, messageId = this.#newId(), condition?: TaskCondition): Promise<void> {
+    const row = [subject, messageId, payload, this.#world.date()];
+    const isAdded = await (condition
+      ? this.#store.commit('addTaskEvent', [...row, condition.id, condition.owner, condition.epoch, condition.status])
+      : this.#store.commit('addOutbox', row));
+    if (!isAdded) return;
+    if (this.#fresh.length >= MAX_FRESH) this.#fallBehind();
+    if (!this.#isBehind) this.#fresh.push({ subject, payload, message_id: messageId });
+    else {
+      const makeRoom = () => this.#makeRoom();
+      this.#room = this.#room.then(makeRoom, makeRoom); // one at a time, or each would count the same excess
+      await this.#room;
+    }
+    this.#send();
+  }
+
+  online(publisher: Publisher): void {
+    this.#publisher = publisher;
+    this.#connections++;
+    this.#stopSweep ??= this.#world.every(OLD_MS, () => this.#lookForOld());
+    this.#send();
+  }
+
+  offline(): void {
+    this.#publisher = undefined;
+    this.#stopSweep?.();
+    this.#stopSweep = undefined;
+  }
+
+  async idle(): Promise<void> {
+    while (this.#sending !== undefined) await this.#sending;
+    await this.#store.flush().catch(() => {}); // the rows stay, and are sent again
+  }
+
+  #newId(): string {
+    return this.#world.random(16).toString('hex');
+  }
+
+  #fallBehind(): void {
+    this.#isBehind = true;
+    this.#fresh = [];
+  }
+
+  async #makeRoom(): Promise<void> {
+    const excess = (this.#store.get<{ depth: number }>('outboxDepth')?.depth ?? 0) - this.#limit;
     if (excess <= 0) return;
-    const oldest = store.all<OutboxRow>('outbox', [excess]);
-    dropped += oldest.length;
-    await remove(oldest);
+    const oldest = this.#oldest(excess);
+    this.dropped += oldest.length;
+    await this.#remove(oldest);
   }
 
-  async function sendAll(): Promise<void> {
-    while (publisher) {
-      if (isBehind) await catchUp(publisher);
-      const events = fresh.splice(0, BATCH);
-      if (events.length === 0 || !publisher) return;
-      await sendThese(publisher, events);
-      // Soon is early enough: what a crash lets us send twice is known by its id.
-      for (const { message_id } of events) store.write('forgetOutbox', [message_id]);
+  #oldest(count: number): OutboxRow[] {
+    return this.#store.all<OutboxRow>('outbox', [count]);
+  }
+
+  async #remove(rows: readonly OutboxRow[]): Promise<void> {
+    await Promise.all(rows.map(({ id }) => this.#store.commit('deleteOutbox', [id])));
+  }
+
+  // ── Sending ────────────────────────────────────────────────────────────────
+
+  #send(): void {
+    if (!this.#publisher || this.#sending !== undefined) return;
+    const connection = this.#connections;
+    this.#sending = nextTurn() // replies go out first, and events that come together go together
+      .then(() => this.#sendAll())
+      .then(() => true)
+      .catch(() => {
+        this.#fallBehind(); // the rows are still there, and go out with the next event or the next connection
+        return false;
+      })
+      .then((isDone) => {
+        this.#sending = undefined;
+        const hasMore = this.#isBehind || this.#fresh.length > 0;
+        if ((isDone && hasMore) || connection !== this.#connections) this.#send();
+      });
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#publisher) {
+      if (this.#isBehind) await this.#catchUp(this.#publisher);
+      const events = this.#fresh.splice(0, BATCH);
+      if (events.length === 0 || !this.#publisher) return;
+      await this.#sendThese(this.#publisher, events);
+      // Not committed: an event that is sent twice after a crash is known by its id.
+      for (const { message_id } of events) this.#store.write('forgetOutbox', [message_id]);
     }
   }
 
-  async function catchUp(to: Publisher): Promise<void> {
-    await store.flush(); // or what was sent would be read again
-    for (let rows = batch(); rows.length > 0; rows = batch()) {
-      await sendThese(to, rows);
-      await remove(rows);
+  async #catchUp(to: Publisher): Promise<void> {
+    await this.#store.flush(); // or rows of sent events, whose deletion is queued, would be read again
+    for (let rows = this.#oldest(BATCH); rows.length > 0; rows = this.#oldest(BATCH)) {
+      await this.#sendThese(to, rows);
+      await this.#remove(rows);
     }
-    isBehind = false;
+    this.#isBehind = false;
   }
 
   /** Publishing and flushing in one go: a connection lost in between fails the flush, and all of it is sent again. */
-  async function sendThese(to: Publisher, events: readonly Event[]): Promise<void> {
-    for (const event of events) publish(to, event);
+  async #sendThese(to: Publisher, events: readonly Event[]): Promise<void> {
+    for (const event of events) this.#publish(to, event);
     await to.flush();
   }
 
   /** A message the bus will never take must not hold up the others for ever. */
-  function publish(to: Publisher, { subject, payload, message_id }: Event): void {
+  #publish(to: Publisher, { subject, payload, message_id }: Event): void {
     try {
       to.publish(subject, payload, message_id);
     } catch (error) {
       const code = error instanceof NatsError ? error.code : '';
       if (code !== ErrorCode.MaxPayloadExceeded && code !== ErrorCode.BadSubject) throw error;
-      dropped++;
+      this.dropped++;
     }
-  }
-
-  function send(): void {
-    if (!publisher || sending !== undefined) return;
-    const mine = connection;
-    sending = nextTurn() // whoever waits for an answer has it first, and what comes together goes together
-      .then(sendAll)
-      .then(() => true)
-      .catch(() => {
-        fallBehind(); // the rows are still there, and go out with the next event or the next connection
-        return false;
-      })
-      .then((isDone) => {
-        sending = undefined;
-        // What came, or who came, while we were busy.
-        if ((isDone && (isBehind || fresh.length > 0)) || connection !== mine) send();
-      });
   }
 
   /** A daemon beside this one may have died with events that it had no time to send. */
-  function lookForOld(): void {
+  #lookForOld(): void {
     try {
-      const [oldest] = store.all<OutboxRow>('outbox', [1]);
-      if (!oldest || Math.abs(Date.now() - oldest.created_at) < OLD_MS) return;
-      fallBehind();
-      send();
+      const [oldest] = this.#oldest(1);
+      if (!oldest || Math.abs(this.#world.date() - oldest.created_at) < OLD_MS) return;
+      this.#fallBehind();
+      this.#send();
     } catch {
-      // the store is closing, or says itself what it lacks
+      // the store is closing, or reports its own trouble
     }
   }
-
-  return {
-    async add(subject, payload, messageId = randomUUID(), standing) {
-      const row = [subject, messageId, payload, Date.now()];
-      const isAdded = await (standing
-        ? store.commit('addTaskEvent', [...row, standing.id, standing.owner, standing.epoch, standing.status])
-        : store.commit('addOutbox', row));
-      if (!isAdded) return;
-      if (fresh.length >= MAX_FRESH) fallBehind();
-      if (!isBehind) fresh.push({ subject, payload, message_id: messageId });
-      else {
-        room = room.then(makeRoom, makeRoom); // one at a time, or each would count the same excess
-        await room;
-      }
-      send();
-    },
-    online(next) {
-      publisher = next;
-      connection++;
-      sweep ??= setInterval(lookForOld, OLD_MS).unref();
-      send();
-    },
-    offline() {
-      publisher = undefined;
-      clearInterval(sweep);
-      sweep = undefined;
-    },
-    get dropped() {
-      return dropped;
-    },
-    async idle() {
-      while (sending !== undefined) await sending;
-      await store.flush().catch(() => {}); // the rows stay, and are sent again
-    },
-  };
 }
 
 export function natsPublisher(nc: NatsConnection): Publisher {

@@ -1,8 +1,9 @@
 // What a door sends back: one reply to a plain request, frames to a caller that asked for a stream, errors with headers.
-// It answers only to inboxes: a caller could name any subject, and the daemon may publish where that caller may not.
+// Replies go only to inboxes: a caller could name any subject, and the daemon may publish where that caller may not.
 
 import { createInbox, Empty, type Msg, type NatsConnection, type Subscription } from 'nats';
 import type { Outcome, Signal } from '../calls/call.ts';
+import { realWorld, type World } from '../world/world.ts';
 import { blobs } from './blobs.ts';
 import {
   accepted,
@@ -22,6 +23,7 @@ export type ReplyOptions = {
   readonly maxRequestBytes?: number;
   /** A reply that could not be sent because the connection is closed. */
   readonly onLost?: (error: unknown) => void;
+  readonly world?: World;
 };
 
 export type ReplyStream = {
@@ -32,22 +34,22 @@ export type ReplyStream = {
 };
 
 export type Replies = {
-  /** Returns nothing when the reply is sent already, a promise when it is large. Neither throws. */
+  /** Undefined when the reply is sent already, a promise when it is large. Never throws or rejects. */
   answer(msg: Msg, outcome: Outcome): Promise<void> | undefined;
-  /** `onGone` is called once if nobody listens any more; the stream is silent from then on. */
+  /** `onGone` is called once if the caller no longer listens; the stream is silent from then on. */
   stream(msg: Msg, onGone: () => void): ReplyStream;
-  /** The body of a request, also of one that was too large and came as an object. */
+  /** The body of a request; that of a large one lies in the object store. */
   requestBody(msg: Msg): Buffer | Promise<Buffer>;
   close(): void;
 };
 
 const INBOXES = ['_INBOX.', '_INBOX_', '_R_.'];
 
-/** The daemon may publish where its caller may not: it answers to inboxes, and to nothing else. */
+/** The daemon may publish where its caller may not, so it replies to inboxes only. */
 export const isInbox = (subject: string): boolean => INBOXES.some((prefix) => subject.startsWith(prefix));
 
 export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies {
-  const { keepAliveMs = 15_000, maxRequestBytes = 64 * 2 ** 20, onLost = () => {} } = options;
+  const { keepAliveMs = 15_000, maxRequestBytes = 64 * 2 ** 20, onLost = () => {}, world = realWorld } = options;
   const bus = { nc, blobs: blobs(nc, () => chunkBytes(nc)) };
   const listening = listeners(nc);
 
@@ -74,7 +76,7 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
     stream(msg, onGone) {
       const outlet = streamOutlet(msg, publish);
       const stop = (): void => {
-        clearInterval(timer);
+        stopKeepAlive();
         listening.remove(token);
       };
       const token = listening.add(() => {
@@ -82,9 +84,9 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
         outlet.isOpen = false;
         onGone();
       });
-      // An empty message would be the end. The reply subject makes the broker tell us when nobody listens any more.
-      const timer = setInterval(() => outlet.send('ka', Buffer.from('{}'), {}, listening.subject(token)), keepAliveMs);
-      timer.unref();
+      // Not empty, for that would be the end. The reply subject makes the broker say when the caller no longer listens.
+      const keepAlive = (): void => outlet.send('ka', Buffer.from('{}'), {}, listening.subject(token));
+      const stopKeepAlive = world.every(keepAliveMs, keepAlive);
       return {
         ack: (requestId) => outlet.send('ack', json({ requestId })),
         signal: (signal) => outlet.send(signal.type, signalBody(signal, maxPayload(nc))),
@@ -143,7 +145,7 @@ function signalBody(signal: Signal, limit: number): Buffer {
   return json({ level: signal.level, logger: 'troupe', data });
 }
 
-/** One inbox for all streams; the broker answers 503 there when a frame has no reader. */
+/** One inbox for all streams: the broker answers 503 there when a frame has no subscriber. */
 function listeners(nc: NatsConnection) {
   const inbox = createInbox();
   const gone = new Map<string, () => void>();

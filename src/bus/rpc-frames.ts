@@ -1,17 +1,16 @@
-// JSON-RPC frames as NATS messages, and back: one message each, or a series of chunks for what does not fit into one.
-// Both ends of a session use it. Frames leave in the order in which they were given; a broken series is no frame at all.
+// JSON-RPC frames as NATS messages, and back: one message each, or a series of chunks for a frame that does not fit into one.
+// Both ends of a session use this. Frames leave in the order in which they were given; a broken series yields no frame.
 
-import { createHash } from 'node:crypto';
 import { Empty, type Msg, type NatsConnection } from 'nats';
 import { blobs } from './blobs.ts';
-import { chunkBytes, type Headers, maxPayload, type Outlet, sendOutcome } from './frames.ts';
+import { chunkBytes, digestOf, HEADER_ROOM, type Headers, maxPayload, type Outlet, sendOutcome } from './frames.ts';
 
-/** `reply` goes with each message of a frame, so that the broker can say where nobody was there to take it. */
+/** `reply` goes with each message of a frame: the broker answers there when the message has no subscriber. */
 export type Publish = (body: Uint8Array, headers?: Headers, reply?: string) => void;
 export type FrameSender = {
-  /** Undefined when the frame is out already; else it resolves when it is, and `false` says that it never will be. */
+  /** Undefined when the frame was published at once; else resolves when it was, with false if it never will be. */
   send(frame: Uint8Array, headers?: Headers, reply?: string): Promise<boolean> | undefined;
-  /** What waits is forgotten. */
+  /** Frames that wait are dropped. */
   stop(): void;
 };
 
@@ -21,9 +20,6 @@ type Waiting = {
   readonly reply: string | undefined;
   readonly settle: (isOut: boolean) => void;
 };
-
-/** Room for the headers of a message, as the replies keep it. */
-const HEADER_ROOM = 1024;
 
 export function frameSender(nc: NatsConnection, publish: Publish): FrameSender {
   const bus = { nc, blobs: blobs(nc, () => chunkBytes(nc)) };
@@ -41,7 +37,7 @@ export function frameSender(nc: NatsConnection, publish: Publish): FrameSender {
       await sendOutcome(bus, chunkOutlet(guarded, headers), { ok: true, result, isError: false });
       settle(!isStopped);
     } catch {
-      settle(false); // disconnected in the middle of it: the reader drops the part that it has
+      settle(false); // disconnected in the middle of the series: the reader drops what it has of it
     }
     isSending = false;
     next();
@@ -98,7 +94,7 @@ function chunkOutlet(publish: Publish, own: Headers | undefined): Outlet {
 export type JoinerOptions = {
   readonly maxBytes: number;
   readonly onFrame: (frame: Buffer) => void;
-  /** Once for each series that comes to nothing. */
+  /** Once for each series that yields no frame. */
   readonly onBroken: (why: string) => void;
 };
 
@@ -128,7 +124,7 @@ export function frameJoiner({ maxBytes, onFrame, onBroken }: JoinerOptions): (ms
   function add(msg: Msg): void {
     const [at, count] = placeOf(msg);
     if (at === 1) series = begin(msg, count);
-    if (!series) return; // the rest of one that was given up
+    if (!series) return; // the rest of a series that was given up
     if (at !== series.parts.length + 1 || count !== series.count) return give('a series of chunks with a gap');
     series.parts.push(bytesOf(msg));
     series.size += msg.data.length;
@@ -143,7 +139,7 @@ export function frameJoiner({ maxBytes, onFrame, onBroken }: JoinerOptions): (ms
 
   return (msg) => {
     if (msg.headers?.get('Mcp-Frame') === 'chunk') add(msg);
-    else if (msg.data.length > 0) onFrame(bytesOf(msg)); // an empty one ends a series, and the series knew
+    else if (msg.data.length > 0) onFrame(bytesOf(msg)); // an empty message follows a series, which its count has ended already
   };
 }
 
@@ -153,5 +149,3 @@ function placeOf(msg: Msg): [at: number, count: number] {
   const place = /^(\d{1,9})\/(\d{1,9})$/.exec(msg.headers?.get('Mcp-Chunk') ?? '');
   return place ? [Number(place[1]), Number(place[2])] : [0, 0];
 }
-
-const digestOf = (body: Buffer): string => `SHA-256=${createHash('sha256').update(body).digest('base64url')}=`;

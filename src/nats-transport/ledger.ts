@@ -1,5 +1,5 @@
-// What a client has said and nobody has confirmed, and which of its requests still wait for an answer. It decides what is
-// sent again after a daemon was lost (only what certainly never arrived) and whose outcome nobody knows.
+// The messages of a client that are not confirmed, and its requests that are not answered. After a daemon was lost it decides
+// which messages are sent again (those that certainly never arrived) and which requests have an unknown outcome.
 
 import type { Fields, Message } from './message.ts';
 
@@ -9,9 +9,9 @@ export type Said = {
   readonly body: Buffer;
   /** The raw JSON of the id, if it is a request. */
   readonly id: string | undefined;
-  /** The broker has it, whole. */
+  /** The broker has the whole message. */
   isOut: boolean;
-  /** The broker had nobody to give it to. */
+  /** The broker returned the message because it had no subscriber. */
   isReturned: boolean;
 };
 
@@ -39,7 +39,7 @@ export function ledger() {
   const mustGoAgain = ({ isOut, isReturned }: Said): boolean => !isOut || isReturned;
 
   return {
-    /** The number of a message that nobody waits for, such as a heartbeat. */
+    /** The number of a message that needs no confirmation, such as a heartbeat. */
     next: (): number => ++last,
 
     note(message: Message, body: Buffer): Said {
@@ -47,12 +47,12 @@ export function ledger() {
       const isRequest = typeof method === 'string' && id !== undefined;
       const said = enter(body, isRequest ? JSON.stringify(id) : undefined);
       if (said.id !== undefined) unanswered.set(said.id, said.number);
-      // Whoever cancels does not wait any more; an answer that comes all the same is nobody's.
+      // The answer to a cancelled request, if one still comes, is dropped.
       if (method === 'notifications/cancelled') unanswered.delete(JSON.stringify(params?.requestId));
       return said;
     },
 
-    /** False for an answer that nobody waits for. Every other message passes. */
+    /** False for an answer to no request of ours. Every other message passes. */
     accept(message: Message): boolean {
       const { id, method } = message as Message & Fields;
       if (method !== undefined || id === undefined || id === null) return true;
@@ -68,7 +68,7 @@ export function ledger() {
       if (said) said.isReturned = true;
     },
 
-    /** The daemon has seen all up to that number and works on those. The ids of which neither it nor we know the end. */
+    /** The daemon has seen all up to that number and works on those in flight. Returns the ids whose outcome is unknown. */
     reconcile(seen: number, inFlight: ReadonlySet<string>): string[] {
       const lost = [...unanswered].filter(([id, number]) => {
         const said = unconfirmed.get(number);
@@ -78,7 +78,7 @@ export function ledger() {
       return lost.map(([id]) => id);
     },
 
-    /** Of all up to that number: what certainly did not arrive, in its order and under new numbers. The rest is done. */
+    /** Of all messages up to that number, those that certainly did not arrive, in order and under new numbers. */
     again(seen: number): Said[] {
       const again = [...unconfirmed.values()].filter((said) => said.number <= seen && mustGoAgain(said));
       confirm(seen);

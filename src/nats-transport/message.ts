@@ -1,4 +1,4 @@
-// JSON-RPC messages as the SDK has them: objects, of whose members only the transport's few are named here.
+// JSON-RPC messages as the SDK has them: objects, of which the transport knows a few members only.
 
 import { errorObject } from '../protocol/failures.ts';
 
@@ -9,7 +9,7 @@ export type Fields = {
   readonly params?: { readonly requestId?: unknown };
 };
 
-/** What the daemon had seen of us, how many messages it has sent, and which requests it works on, their ids as raw JSON. */
+/** The last number the daemon has seen, how many messages it has sent, and the ids, as raw JSON, of requests in flight. */
 export type Status = { readonly seen: number; readonly sent: number; readonly inFlight: ReadonlySet<string> };
 
 /** An object with `jsonrpc` is a message of MCP, one without is the daemon's own. */

@@ -3,16 +3,16 @@
 
 import type { NatsConnection } from 'nats';
 import { subjects } from '../bus/subjects.ts';
-import { type NatsLink, natsLink } from './link.ts';
+import { NatsLink } from './link.ts';
 import type { Message } from './message.ts';
 
-/** What is used of a connection of the package `nats`. */
+/** The part of a connection of the package `nats` that is used. */
 export type NatsLike = Pick<NatsConnection, 'publish' | 'subscribe' | 'flush' | 'status' | 'isClosed' | 'info'>;
 
 export type NatsTransportOptions = {
   /** One server, with its names unchanged, or `@` and a profile; all servers if absent. */
   readonly server?: string;
-  /** Who we are: messages go under `troupe.as.<principal>`, where a permission can be a proof. */
+  /** Messages go under `troupe.as.<principal>`, where a permission of the broker can prove the principal. */
   readonly principal?: string;
   readonly root?: string;
   /** The daemon lets go of a client that it has not heard of for three of these. It may ask for shorter ones. */
@@ -23,7 +23,7 @@ export type NatsTransportOptions = {
   readonly inboxPrefix?: string;
 };
 
-/** A class because the SDK wants one; it has the shape of its `Transport` and knows nothing else of it. */
+/** Has the shape of the SDK's `Transport`, without importing the SDK. */
 export class NatsClientTransport {
   onmessage?: ((message: Message) => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
@@ -36,8 +36,11 @@ export class NatsClientTransport {
     const { server = '', principal, root = 'troupe', heartbeatMs = 10_000, patienceMs = 60_000 } = options;
     const own = (nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix;
     this.#open = () =>
-      natsLink({
-        ...{ nc: nc as NatsConnection, heartbeatMs, patienceMs, inboxPrefix: options.inboxPrefix ?? own ?? '' },
+      new NatsLink({
+        nc: nc as NatsConnection,
+        heartbeatMs,
+        patienceMs,
+        inboxPrefix: options.inboxPrefix ?? own ?? '',
         subject: subjects(root).rpc(server, principal === undefined ? {} : { caller: principal }),
         onMessage: (message) => this.onmessage?.(message),
         onError: (error) => this.onerror?.(error),

@@ -1,5 +1,5 @@
-// The client's place on the bus: one inbox, whose subjects tell apart what the daemon says to this attachment, what it
-// still says to an earlier one, and which of our own messages the broker returned because nobody was there.
+// The client's inbox on the bus. Its subjects tell apart what the daemon publishes to this attachment, what it still publishes to
+// an earlier one, and which of our own messages the broker returned because they had no subscriber.
 
 import { createInbox, Empty, type Msg, type NatsConnection } from 'nats';
 import { type Headers, toHeaders } from '../bus/frames.ts';
@@ -8,15 +8,17 @@ export type WireOptions = {
   readonly nc: NatsConnection;
   readonly inboxPrefix: string;
   readonly onMessage: (msg: Msg) => void;
-  /** Nobody was there to take what was asked. */
-  readonly onNobody: () => void;
-  /** Nobody was there to take the message of that number. */
+  /** No daemon subscribes to the subject that was asked. */
+  readonly onNoResponder: () => void;
+  /** The message of that number had no subscriber. */
   readonly onReturned: (number: number) => void;
-  /** Whatever was on its way when the connection broke may be lost. */
+  /** Messages that were on their way when the connection broke may be lost. */
   readonly onReconnect: () => void;
   readonly onClosed: () => void;
   readonly onError: (error: Error) => void;
 };
+
+export type NatsWire = ReturnType<typeof natsWire>;
 
 export function natsWire(options: WireOptions) {
   const { nc, onError } = options;
@@ -28,18 +30,18 @@ export function natsWire(options: WireOptions) {
   });
   const statuses = nc.status() as ReturnType<NatsConnection['status']> & { stop?: () => void };
   watch().catch(onError);
-  // With the connection, or with us. A promise of the connection itself would keep every transport that it ever had.
+  // Ends with the connection or with `close`. A listener on the connection itself would hold every transport it ever had.
   subscription.closed.then(options.onClosed, options.onClosed);
 
   function take(msg: Msg): void {
-    const isNobody = msg.headers?.code === 503 && msg.data.length === 0;
+    const isReturned = msg.headers?.code === 503 && msg.data.length === 0;
     const to = msg.subject.slice(inbox.length + 1);
-    if (to !== `r${asked}` && to !== `r${heard}`) return isNobody ? options.onReturned(Number(to)) : undefined;
-    if (isNobody) options.onNobody();
+    if (to !== `r${asked}` && to !== `r${heard}`) return isReturned ? options.onReturned(Number(to)) : undefined;
+    if (isReturned) options.onNoResponder();
     else options.onMessage(msg);
   }
 
-  /** What is published while the connection is down is dropped without a word, so we must know. */
+  /** The client silently drops what is published while the connection is down, so that time has to be known. */
   async function watch(): Promise<void> {
     for await (const { type } of statuses) {
       if (type === 'disconnect') down ??= withResolvers();
@@ -54,7 +56,7 @@ export function natsWire(options: WireOptions) {
     try {
       nc.publish(to, body, { reply, ...(headers && { headers: toHeaders(headers) }) });
     } catch (error) {
-      onError(error as Error); // closed or draining: the end of the connection ends us too
+      onError(error as Error); // closed or draining: the end of the connection ends the session too
     }
   }
 
@@ -65,13 +67,13 @@ export function natsWire(options: WireOptions) {
     },
     /** The answer, and whatever follows it, comes to `onMessage`. */
     ask: (to: string, body: Uint8Array, headers?: Headers): void => publish(to, body, headers, `${inbox}.r${asked}`),
-    /** Asks anew: what was asked before finds no hearing, but the attachment that we have still does. */
+    /** Asks anew: answers to earlier questions are ignored, but the present attachment is still heard. */
     askAnew(to: string, headers: Headers): void {
       asked += 1;
       this.ask(to, Empty, headers);
     },
-    /** From now on only the one who answered last is heard. */
-    turn(): void {
+    /** From now on only the daemon that answered the latest question is heard. */
+    hearLatest(): void {
       heard = asked;
     },
     publish,

@@ -1,14 +1,14 @@
-// A reserve on the disk: a file of no content, deleted when the disk is full so that what matters can still be recorded,
-// and made again only when there is clearly room, so that it never takes the last space itself.
+// A reserve on the disk: a file of random bytes, deleted when the disk is full so that rows can still be recorded, and made
+// again only when there is clearly room, so that it never takes the last space itself.
 
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export type Ballast = {
-  /** Gives the space back; false when there was none to give. */
+  /** Gives the space back; false when the reserve was missing. */
   release(): boolean;
-  /** Whether the reserve is there, made now if it was missing and there is room for it twice. */
+  /** Makes the reserve if it is missing and there is room for two of it; whether it is there. */
   restore(): boolean;
 };
 

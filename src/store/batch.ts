@@ -1,21 +1,20 @@
-// Runs a batch in one IMMEDIATE transaction: when it says done, the batch is on the disk.
+// Runs a batch in one IMMEDIATE transaction: `done` means that the batch is on the disk.
 // A statement that SQLite refuses undoes only itself; the others of its batch are committed.
 
 import type { Database, Statement } from 'better-sqlite3';
 import { sentence } from '../protocol/failures.ts';
-import type { Fault, Verdict } from './messages.ts';
-import type { Packed } from './packing.ts';
 import { arityOf, WRITES, type WriteName } from './statements.ts';
+import type { Fault, Packed, Verdict } from './thread.ts';
 import { sentenceOf, troubleOf } from './trouble.ts';
 
 /** So many rows in one statement take two thirds of the time of as many statements. */
 const GROUP = 32;
-/** A statement that ends in its tuple of values can have more tuples, and then always changes as many rows. */
+/** A statement that ends in its tuple of values can be given more tuples, and then changes as many rows. */
 const TUPLE = /\((?:\?, )*\?\)$/;
 const MAY_CHANGE_NOTHING = 'INSERT OR IGNORE';
 
 type Found = { readonly faults: Fault[]; readonly unchanged: number[] };
-/** Statements of one name; `first` is the place of the first in its batch. */
+/** Statements of one name; `first` is the index of the first one in its batch. */
 type Many = { name: WriteName; values: Packed['values']; first: number; group: number };
 
 export function batchRunner(db: Database): (batch: Packed) => Verdict {

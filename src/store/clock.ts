@@ -1,10 +1,10 @@
-// A clock that only runs, the same for all daemons on a state directory: whoever sets the wall clock moves nothing here.
+// A clock that only runs forward, the same for all daemons on a state directory: setting the wall clock does not move it.
 // It counts the time since the machine was started, sleep included; only across a restart is the wall clock believed.
 
 import { uptime as machineUptime } from 'node:os';
-import { setTimeout as wait } from 'node:timers/promises';
+import { realWorld, type World } from '../world/world.ts';
+import type { Reads, Writes } from './port.ts';
 import { bootId } from './process-identity.ts';
-import type { Store } from './store.ts';
 
 export type Clock = {
   /** Ticks: whole milliseconds, never fewer than before. */
@@ -17,42 +17,48 @@ export type Clock = {
 
 export type ClockSource = { wall(): number; uptime(): number; readonly boot: string };
 
-/** A moment by all three clocks, as it is kept on the disk. */
+/** One moment by all three clocks, as it stands in the row `clock` of the table meta. */
 type Anchor = { readonly boot: string; readonly uptime: number; readonly wall: number; readonly tick: number };
 
-/** So that after a restart only the time counts in which the machine was off. */
+/** How old the row may become: what it lacks at a restart is taken for time in which the machine was off. */
 const REFRESH_MS = 60_000;
-/** What is off for longer, or wakes with a wrong clock, has slept for a day: rather too late an end than one too early. */
+/** A machine that was off for longer, or wakes with a wrong clock, counts as off for a day: tasks rather expire too late. */
 const LONGEST_OFF_MS = 86_400_000;
+/** Another program may hold the database: that keeps no daemon from starting. */
 const PATIENCE_MS = 1_000;
-/** Processes may read the time since the start of the machine as much apart. */
+/** The uptimes that two processes read at one moment may differ by so much. */
 const SLACK_MS = 1_000;
 
-export async function openClock(store: Store, source?: ClockSource): Promise<Clock> {
-  const { boot, uptime, wall } = source ?? (await machine());
+export async function openClock(store: Reads & Writes, source?: ClockSource, world = realWorld): Promise<Clock> {
+  const { boot, uptime, wall } = source ?? (await machine(world));
   let offset = 0;
   let last = 0;
 
-  /** Agrees with all others by compare-and-set; while the disk refuses, with what it last said. */
-  async function settle(): Promise<void> {
+  /** Agrees with all other daemons by compare-and-set on the row; while the disk refuses, with the row as it was last read. */
+  async function synchronize(): Promise<void> {
     for (;;) {
       const text = store.get<{ value: string }>('getMeta', ['clock'])?.value;
       const anchor = anchorIn(text);
       const moment = { boot, uptime: uptime(), wall: wall() };
-      const isKept = anchor !== undefined && isSameBoot(anchor, moment);
+      const isValid = anchor !== undefined && isSameBoot(anchor, moment);
       const tick = tickAt(anchor, moment);
       offset = tick - moment.uptime;
-      if (isKept && moment.uptime - anchor.uptime < REFRESH_MS) return;
+      if (isValid && moment.uptime - anchor.uptime < REFRESH_MS) return;
       if (await isSet({ ...moment, tick }, text ?? '')) return;
     }
   }
 
   const isSet = (anchor: Anchor, before: string): Promise<boolean> =>
-    store.commit('setClock', [JSON.stringify(anchor), before]).catch(() => true); // it is tried again in a minute
+    store.commit('setClock', [JSON.stringify(anchor), before]).catch(() => true); // the next refresh tries again
 
-  // Another program may hold the database: it keeps nobody from starting.
-  await Promise.race([settle(), wait(PATIENCE_MS, undefined, { ref: false })]);
-  const timer = setInterval(() => settle().catch(() => {}), REFRESH_MS).unref(); // the store says itself what it lacks
+  let stopWaiting = (): void => {};
+  const patience = new Promise<void>((resolve) => {
+    stopWaiting = world.after(PATIENCE_MS, resolve);
+  });
+  await Promise.race([synchronize(), patience]).finally(stopWaiting);
+  const close = world.every(REFRESH_MS, () => {
+    synchronize().catch(() => {}); // the store reports its own trouble
+  });
 
   return {
     now() {
@@ -61,7 +67,7 @@ export async function openClock(store: Store, source?: ClockSource): Promise<Clo
     },
     uptime,
     boot,
-    close: () => clearInterval(timer),
+    close,
   };
 }
 
@@ -80,21 +86,21 @@ function anchorIn(text: string | undefined): Anchor | undefined {
     const { boot, uptime, wall, tick } = JSON.parse(text ?? '{}');
     return [uptime, wall, tick].every(Number.isFinite) ? { boot: String(boot), uptime, wall, tick } : undefined;
   } catch {
-    return undefined; // somebody else's words: they are replaced
+    return undefined; // not written by troupe: it is replaced
   }
 }
 
-async function machine(): Promise<ClockSource> {
-  return { wall: Date.now, uptime: machineClock(), boot: await bootId() };
+async function machine(world: World): Promise<ClockSource> {
+  return { wall: world.date, uptime: machineClock(), boot: await bootId() };
 }
 
-/** How often the time that the machine has slept is looked up: rarely enough to cost nothing. */
+/** How often it is looked up how long the machine has slept: rarely enough to cost nothing. */
 const LOOK_MS = 50;
 
 /**
- * The monotonic clock is fine and the same for all processes, but on Linux it stands still while the machine sleeps. What is
- * missing is read from the kernel's uptime, which is coarse: read before the other, it is never ahead, and the most it was
- * ever ahead of the other is the truth, however long this process was held up in between.
+ * The monotonic clock is precise and the same for all processes, but on Linux it stands still while the machine sleeps. The
+ * kernel's uptime goes on, but is coarse. The difference of the two is the time slept: uptime is read first, so that a pause of
+ * this process between the two readings makes the difference smaller, and the largest ever seen is right.
  */
 function machineClock(): () => number {
   const monotonic = (): number => Number(process.hrtime.bigint()) / 1e6;

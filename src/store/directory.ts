@@ -26,7 +26,7 @@ export function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
-    if (!isDirectory(directory)) throw error; // else somebody was faster
+    if (!isDirectory(directory)) throw error; // else another process was faster
   }
 }
 

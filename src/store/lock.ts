@@ -6,7 +6,7 @@ import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
 
-/** Whoever only asks who holds a lock has it for an instant, and must not keep anybody from it. */
+/** A process that only asks whether a lock is held takes it for an instant; others wait that long before they give up. */
 const INSTANT_MS = 100;
 const SUFFIX = '.lock.db';
 
@@ -44,11 +44,11 @@ function filesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch {
-    return []; // there is no such directory, so nobody holds anything in it
+    return []; // there is no such directory, so no lock in it is held
   }
 }
 
-// A connection that nobody refers to is closed by the garbage collector, and its lock with it.
+// Referred to from here, because the garbage collector would close an unreferenced connection and free its lock.
 const held = new Set<Database>();
 
 function exclusive(path: string, timeout: number): Database | undefined {

@@ -1,4 +1,4 @@
-// Who a process is: a pid alone is no identity, the kernel hands it out again. The start time and the boot make it one.
+// What identifies a process: not its pid alone, which the kernel hands out again, but pid, start time and boot.
 // On Linux both are files; elsewhere `ps` and `sysctl` know them.
 
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { execa } from 'execa';
 
 export type Identity = { readonly startTime: string; readonly bootId: string };
 
-/** Undefined when no such process lives. A zombie is dead: it only waits for its parent to ask. */
+/** Undefined when no such process runs. A zombie does not: it only waits for its parent to collect its exit code. */
 export async function processIdentity(pid: number): Promise<Identity | undefined> {
   const startTime = (await startTimeFromProc(pid)) ?? (await startTimeFromPs(pid));
   return startTime ? { startTime, bootId: await bootId() } : undefined;

@@ -1,137 +1,151 @@
 // The write-behind queue of the main thread: groups statements into batches, one of which is under way at a time.
-// Order is kept, but for what asks to be first. Whoever waits for a statement is told exactly once how it ended.
+// Order is kept, but for `first` statements. Every waiter is told exactly once how its statement ended.
 
 import { TroupeError } from '../protocol/failures.ts';
-import type { Findings } from './messages.ts';
-import type { SizedOp } from './operation.ts';
-import type { Op, WriteName } from './statements.ts';
+import type { World } from '../world/world.ts';
+import type { Priority } from './port.ts';
+import { arityOf, type Op, type Params, type Value, type WriteName } from './statements.ts';
+import type { Findings } from './thread.ts';
 
 const LINGER_MS = 100;
 const ENOUGH_OPS = 1_024;
 const BATCH_OPS = 4_096;
 const BATCH_BYTES = 1_048_576;
+/** A larger statement would not fit into the memory of the writer thread, and would end it. */
+const MAX_STATEMENT_BYTES = 33_554_432;
 
 export type Waiter = { readonly since: number; resolve(hasChanged: boolean): void; reject(error: TroupeError): void };
+export type SizedOp = Op & { readonly bytes: number };
+/** Without a statement it is a flush: its waiter is told when all before it is recorded. */
 type Entry = { readonly op: SizedOp | null; readonly waiter: Waiter | undefined };
-/** Before all that wait: for what nothing else depends on, and what is worthless when it comes late. */
-export type Place = 'first';
-export type Queue = ReturnType<typeof createQueue>;
 
-export function createQueue(
-  post: (ops: readonly (Op | null)[]) => void,
-  onFault: (name: WriteName, message: string) => void,
-) {
-  let waiting: Entry[] = [];
-  let underWay: Entry[] | undefined;
-  let postedAt = 0;
-  let bytes = 0;
-  let isDue = false; // somebody waits, or enough has gathered, or it has lingered long enough
-  let isHeld = false; // the disk refused the last batch: nothing is posted until the next try
-  let linger: NodeJS.Timeout | undefined;
+export type QueuePorts = {
+  readonly world: World;
+  /** Gives a batch to the writer, which answers by `done` or `undone`. */
+  readonly post: (ops: readonly (Op | null)[]) => void;
+  /** A statement without a waiter was refused. */
+  readonly onFault: (name: WriteName, message: string) => void;
+};
 
-  /** Without an operation it only marks a place: its waiter is told when all before it is recorded. */
-  function add(op: SizedOp | null, waiter?: Waiter, place?: Place): void {
-    if (place === 'first') waiting.unshift({ op, waiter });
-    else waiting.push({ op, waiter });
-    bytes += op?.bytes ?? 0;
+export class Queue {
+  readonly #ports: QueuePorts;
+  #waiting: Entry[] = [];
+  #underWay: Entry[] | undefined;
+  #postedAt = 0;
+  #bytes = 0;
+  /** Somebody waits, or enough has gathered, or it has lingered long enough. */
+  #isDue = false;
+  /** The disk refused the last batch: nothing is posted until the next try. */
+  #isHeld = false;
+  #stopLingering: (() => void) | undefined;
+
+  constructor(ports: QueuePorts) {
+    this.#ports = ports;
+  }
+
+  add(op: SizedOp | null, waiter?: Waiter, priority?: Priority): void {
+    if (priority === 'first') this.#waiting.unshift({ op, waiter });
+    else this.#waiting.push({ op, waiter });
+    this.#bytes += op?.bytes ?? 0;
     if (waiter) {
-      if (!isDue) queueMicrotask(pump);
-      isDue = true;
-    } else if (waiting.length >= ENOUGH_OPS) {
-      isDue = true;
-      pump();
-    } else if (!isDue) linger ??= setTimeout(due, LINGER_MS);
+      if (!this.#isDue) queueMicrotask(() => this.#pump());
+      this.#isDue = true;
+    } else if (this.#waiting.length >= ENOUGH_OPS) {
+      this.#isDue = true;
+      this.#pump();
+    } else if (!this.#isDue && !this.#stopLingering)
+      this.#stopLingering = this.#ports.world.after(LINGER_MS, () => this.#lingered());
   }
 
-  function due(): void {
-    linger = undefined;
-    isDue = true;
-    pump();
+  #lingered(): void {
+    this.#stopLingering = undefined;
+    this.#isDue = true;
+    this.#pump();
   }
 
-  function pump(): void {
-    if (isDue && !isHeld && waiting.length > 0) postNext();
+  #pump(): void {
+    if (this.#isDue && !this.#isHeld && this.#waiting.length > 0) this.#postNext();
   }
 
-  function postNext(): void {
-    if (underWay) return;
-    clearTimeout(linger);
-    linger = undefined;
-    underWay = waiting.splice(0, batchLength(waiting));
-    isDue = waiting.length > 0;
-    postedAt = performance.now();
-    post(underWay.map((entry) => entry.op));
+  #postNext(): void {
+    if (this.#underWay) return;
+    this.#stopLingering?.();
+    this.#stopLingering = undefined;
+    this.#underWay = this.#waiting.splice(0, batchLength(this.#waiting));
+    this.#isDue = this.#waiting.length > 0;
+    this.#postedAt = this.#ports.world.now();
+    this.#ports.post(this.#underWay.map((entry) => entry.op));
   }
 
   /** Tries the disk again, with an empty batch if there is nothing else to try it with. */
-  function retry(): void {
-    isHeld = false;
-    postNext();
+  retry(): void {
+    this.#isHeld = false;
+    this.#postNext();
   }
 
-  function done({ faults, unchanged }: Findings): void {
-    const batch = underWay ?? [];
-    underWay = undefined;
-    for (const { index, message } of faults) fault(batch[index], message);
+  done({ faults, unchanged }: Findings): void {
+    const batch = this.#underWay ?? [];
+    this.#underWay = undefined;
+    for (const { index, message } of faults) this.#fault(batch[index], message);
     for (const index of unchanged) batch[index]?.waiter?.resolve(false);
     for (const entry of batch) {
-      bytes -= entry.op?.bytes ?? 0;
-      entry.waiter?.resolve(true); // says nothing to those who were told already
+      this.#bytes -= entry.op?.bytes ?? 0;
+      entry.waiter?.resolve(true); // has no effect on a waiter that is settled already
     }
-    pump();
+    this.#pump();
   }
 
-  function fault(entry: Entry | undefined, message: string): void {
+  #fault(entry: Entry | undefined, message: string): void {
     if (!entry?.op) return;
     const why = `The statement ${entry.op.name} was refused: ${message}.`;
     if (entry.waiter) entry.waiter.reject(new TroupeError('internal', why));
-    else onFault(entry.op.name, why);
+    else this.#ports.onFault(entry.op.name, why);
   }
 
   /** Nothing of the batch under way was recorded: it goes back to the front. */
-  function undone(): void {
-    waiting = [...(underWay ?? []), ...waiting];
-    underWay = undefined;
-    isHeld = true;
-    isDue = true;
+  undone(): void {
+    this.#waiting = [...(this.#underWay ?? []), ...this.#waiting];
+    this.#underWay = undefined;
+    this.#isHeld = true;
+    this.#isDue = true;
   }
 
-  /** Takes out those who have waited since before `time`, so that a rejected commit is never recorded later. */
-  function expire(time: number, error: TroupeError): void {
+  /** Rejects and removes the statements of waiters since before `time`: a rejected commit is never recorded later. */
+  expire(time: number, error: TroupeError): void {
     const isOver = ({ waiter }: Entry) => waiter !== undefined && waiter.since < time;
-    remove(waiting.filter(isOver), error);
-    waiting = waiting.filter((entry) => !isOver(entry));
+    this.#reject(this.#waiting.filter(isOver), error);
+    this.#waiting = this.#waiting.filter((entry) => !isOver(entry));
   }
 
-  /** Gives everything up and returns how many statements nobody was waiting for. */
-  function abandon(error: TroupeError): number {
-    clearTimeout(linger);
-    const all = [...(underWay ?? []), ...waiting];
-    underWay = undefined;
-    waiting = [];
-    remove(all, error);
+  /** Gives everything up and returns how many statements had no waiter. */
+  abandon(error: TroupeError): number {
+    this.#stopLingering?.();
+    const all = [...(this.#underWay ?? []), ...this.#waiting];
+    this.#underWay = undefined;
+    this.#waiting = [];
+    this.#reject(all, error);
     return all.filter((entry) => !entry.waiter).length;
   }
 
-  function remove(entries: readonly Entry[], error: TroupeError): void {
+  #reject(entries: readonly Entry[], error: TroupeError): void {
     for (const entry of entries) {
-      bytes -= entry.op?.bytes ?? 0;
+      this.#bytes -= entry.op?.bytes ?? 0;
       entry.waiter?.reject(error);
     }
   }
 
-  return {
-    add,
-    retry,
-    done,
-    undone,
-    expire,
-    abandon,
-    ops: () => waiting.length + (underWay?.length ?? 0),
-    bytes: () => bytes,
-    /** How long the batch under way has been away. */
-    awayMs: () => (underWay ? performance.now() - postedAt : 0),
-  };
+  get ops(): number {
+    return this.#waiting.length + (this.#underWay?.length ?? 0);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How long the writer has had the batch under way. */
+  get awayMs(): number {
+    return this.#underWay ? this.#ports.world.now() - this.#postedAt : 0;
+  }
 }
 
 function batchLength(waiting: readonly Entry[]): number {
@@ -144,3 +158,29 @@ function batchLength(waiting: readonly Entry[]): number {
   }
   return length;
 }
+
+/** A statement with its values, checked where the mistake was made: one bad value would spoil the whole batch. */
+export function operation(name: WriteName, params: Params): SizedOp {
+  if (params.length !== arityOf[name])
+    throw new TroupeError('internal', `The statement ${name} takes ${arityOf[name]} values, not ${params.length}.`);
+  let bytes = 64;
+  let hasSlice = false;
+  for (const value of params) {
+    if (typeof value === 'string') bytes += value.length;
+    else if (value instanceof Uint8Array) {
+      bytes += value.byteLength;
+      hasSlice ||= isSlice(value);
+    } else if (value !== null && typeof value !== 'number' && typeof value !== 'bigint')
+      throw new TroupeError('internal', `The statement ${name} cannot take a value of type ${typeof value}.`);
+  }
+  if (bytes > MAX_STATEMENT_BYTES)
+    throw new TroupeError(
+      'tooLarge',
+      `The statement ${name} carries ${bytes} bytes, but ${MAX_STATEMENT_BYTES} is the most.`,
+    );
+  return { name, params: hasSlice ? params.map(whole) : params, bytes };
+}
+
+// Sending a slice to a thread would send the whole buffer that it was cut from.
+const isSlice = (value: Uint8Array): boolean => value.byteLength !== value.buffer.byteLength;
+const whole = (value: Value): Value => (value instanceof Uint8Array && isSlice(value) ? new Uint8Array(value) : value);

@@ -1,13 +1,12 @@
-// The writing side of the store on the main thread: admits statements, follows the health of the disk, says goodbye.
-// While the disk is full it tries again every second; who has waited two seconds for a commit is told no.
+// The writing half of the store on the main thread: admits statements, follows the health of the disk, says goodbye.
+// While the disk is full it is tried again every second; a commit that has waited two seconds for it is rejected.
 
 import { TroupeError } from '../protocol/failures.ts';
-import type { Health, News, WriterSettings } from './messages.ts';
-import { operation } from './operation.ts';
-import { pack } from './packing.ts';
-import { createQueue, type Place } from './queue.ts';
+import { realWorld, type World } from '../world/world.ts';
+import type { Health, Priority, Writes } from './port.ts';
+import { operation, Queue } from './queue.ts';
 import type { Params, WriteName } from './statements.ts';
-import { startThread } from './thread.ts';
+import { type News, pack, startThread, type Thread, type WriterSettings } from './thread.ts';
 
 const PATIENCE_MS = 2_000;
 const RETRY_MS = 1_000;
@@ -18,128 +17,154 @@ export type RecorderOptions = {
   readonly onFault?: (name: WriteName, message: string) => void;
   readonly queueOps?: number;
   readonly queueBytes?: number;
+  readonly world?: World;
 };
 
-export type Recorder = Awaited<ReturnType<typeof startRecorder>>;
+export async function startRecorder(settings: WriterSettings, options: RecorderOptions): Promise<Recorder> {
+  const recorder = new Recorder(settings, options);
+  await recorder.start();
+  return recorder;
+}
 
-export async function startRecorder(settings: WriterSettings, options: RecorderOptions) {
-  const { queueOps = 100_000, queueBytes = 67_108_864, onFault } = options;
-  let health: Health = { state: 'ready', message: 'The database is ready.' };
-  let dropped = 0;
-  let retries: NodeJS.Timeout | undefined;
-  let closing: Promise<void> | undefined;
-  const listeners = new Set<(health: Health) => void>();
-  const queue = createQueue(
-    (ops) => thread.tell({ type: 'batch', batch: pack(ops) }),
-    (name, message) => {
-      dropped += 1;
-      onFault?.(name, message);
-    },
-  );
-  const thread = await startThread(settings, onNews, (why) => end(closing !== undefined ? CLOSED : broken(why)));
+export class Recorder implements Writes {
+  health: Health = { state: 'ready', message: 'The database is ready.' };
+  dropped = 0;
+  readonly #settings: WriterSettings;
+  readonly #world: World;
+  readonly #maxOps: number;
+  readonly #maxBytes: number;
+  readonly #queue: Queue;
+  readonly #listeners = new Set<(health: Health) => void>();
+  #thread: Thread | undefined;
+  #stopRetries: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
 
-  function write(name: WriteName, params: Params): void {
-    const op = operation(name, params);
-    if (refusal()) dropped += 1;
-    else queue.add(op);
+  constructor(settings: WriterSettings, options: RecorderOptions) {
+    this.#settings = settings;
+    this.#world = options.world ?? realWorld;
+    this.#maxOps = options.queueOps ?? 100_000;
+    this.#maxBytes = options.queueBytes ?? 67_108_864;
+    this.#queue = new Queue({
+      world: this.#world,
+      post: (ops) => this.#thread?.tell({ type: 'batch', batch: pack(ops) }),
+      onFault: (name, message) => {
+        this.dropped += 1;
+        options.onFault?.(name, message);
+      },
+    });
   }
 
-  function commit(name: WriteName, params: Params, place?: Place): Promise<boolean> {
+  async start(): Promise<void> {
+    this.#thread = await startThread(
+      this.#settings,
+      (news) => this.#hear(news),
+      (why) => this.#end(this.#closing !== undefined ? CLOSED : broken(why)),
+    );
+  }
+
+  // ── Statements ─────────────────────────────────────────────────────────────
+
+  write(name: WriteName, params: Params): void {
+    const op = operation(name, params);
+    if (this.#refusal()) this.dropped += 1;
+    else this.#queue.add(op);
+  }
+
+  commit(name: WriteName, params: Params, priority?: Priority): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const op = operation(name, params);
-      const refused = refusal();
+      const refused = this.#refusal();
       if (refused) reject(refused);
-      else queue.add(op, { since: performance.now(), resolve, reject }, place);
+      else this.#queue.add(op, { since: this.#world.now(), resolve, reject }, priority);
     });
   }
 
-  function flush(): Promise<void> {
+  flush(): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (isEnded()) reject(new TroupeError('unavailable', health.message));
-      else queue.add(null, { since: performance.now(), resolve: () => resolve(), reject });
+      if (this.#isEnded()) reject(new TroupeError('unavailable', this.health.message));
+      else this.#queue.add(null, { since: this.#world.now(), resolve: () => resolve(), reject });
     });
   }
 
-  function refusal(): TroupeError | undefined {
-    if (isEnded()) return new TroupeError('unavailable', health.message);
-    if (closing !== undefined) return new TroupeError('unavailable', CLOSED.message);
-    const isOver = queue.ops() >= queueOps || queue.bytes() >= queueBytes;
-    if (!isOver || (health.state === 'ready' && queue.awayMs() < PATIENCE_MS)) return undefined;
-    return new TroupeError('unavailable', health.state === 'ready' ? stalled(settings.file) : health.message);
+  #refusal(): TroupeError | undefined {
+    if (this.#isEnded()) return new TroupeError('unavailable', this.health.message);
+    if (this.#closing !== undefined) return new TroupeError('unavailable', CLOSED.message);
+    const isOver = this.#queue.ops >= this.#maxOps || this.#queue.bytes >= this.#maxBytes;
+    const isReady = this.health.state === 'ready';
+    if (!isOver || (isReady && this.#queue.awayMs < PATIENCE_MS)) return undefined;
+    return new TroupeError('unavailable', isReady ? stalled(this.#settings.file) : this.health.message);
   }
 
-  function onNews(news: News): void {
+  #isEnded(): boolean {
+    return this.health.state === 'failed' || this.health.state === 'closed';
+  }
+
+  // ── News of the writer ─────────────────────────────────────────────────────
+
+  #hear(news: News): void {
     switch (news.type) {
       case 'health':
-        become(news.health);
+        this.#become(news.health);
         break;
       case 'done':
-        queue.done(news);
+        this.#queue.done(news);
         break;
       case 'busy': // only when closing: until then the thread waits for the lock itself
-        queue.undone();
+        this.#queue.undone();
         break;
       case 'full':
-        queue.undone();
-        queue.expire(performance.now() - PATIENCE_MS, new TroupeError('unavailable', news.message));
+        this.#queue.undone();
+        this.#queue.expire(this.#world.now() - PATIENCE_MS, new TroupeError('unavailable', news.message));
         break;
       case 'failed':
-        end({ state: 'failed', message: news.message });
+        this.#end({ state: 'failed', message: news.message });
     }
   }
 
-  function become(found: Health): void {
-    if (found.state === 'full') retries ??= setInterval(queue.retry, RETRY_MS);
+  #become(health: Health): void {
+    if (health.state === 'full') this.#stopRetries ??= this.#world.every(RETRY_MS, () => this.#queue.retry());
     else {
-      clearInterval(retries);
-      retries = undefined;
+      this.#stopRetries?.();
+      this.#stopRetries = undefined;
     }
-    health = found;
-    for (const listener of listeners) listener(found);
+    this.health = health;
+    for (const listener of this.#listeners) listener(health);
   }
 
-  function end(found: Health): void {
-    if (health.state === 'closed') return;
-    become(found);
-    dropped += queue.abandon(new TroupeError('unavailable', found.message));
+  #end(health: Health): void {
+    if (this.health.state === 'closed') return;
+    this.#become(health);
+    this.dropped += this.#queue.abandon(new TroupeError('unavailable', health.message));
   }
 
-  async function goodbye(): Promise<void> {
-    if (!isEnded()) await lastFlush();
-    await thread.close(GOODBYE_MS);
-    end(CLOSED);
+  onHealth(listener: (health: Health) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
-  async function lastFlush(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
+  // ── Goodbye ────────────────────────────────────────────────────────────────
+
+  close(): Promise<void> {
+    this.#closing ??= this.#goodbye();
+    return this.#closing;
+  }
+
+  async #goodbye(): Promise<void> {
+    if (!this.#isEnded()) await this.#lastFlush();
+    await this.#thread?.close(GOODBYE_MS);
+    this.#end(CLOSED);
+  }
+
+  async #lastFlush(): Promise<void> {
+    let cancel = (): void => {};
     const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, GOODBYE_MS);
+      cancel = this.#world.after(GOODBYE_MS, resolve);
     });
-    const flushed = flush().catch(() => {}); // the disk is full or broken: there is nothing more to wait for
-    if (health.state === 'full') queue.retry();
+    const flushed = this.flush().catch(() => {}); // the disk is full or broken: there is nothing more to wait for
+    if (this.health.state === 'full') this.#queue.retry();
     await Promise.race([flushed, enough]);
-    clearTimeout(timer);
+    cancel();
   }
-
-  function isEnded(): boolean {
-    return health.state === 'failed' || health.state === 'closed';
-  }
-
-  return {
-    write,
-    commit,
-    flush,
-    health: () => health,
-    dropped: () => dropped,
-    onHealth(listener: (health: Health) => void) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    close() {
-      closing ??= goodbye();
-      return closing;
-    },
-  };
 }
 
 const CLOSED: Health = { state: 'closed', message: 'The database is closed: nothing is recorded any more.' };

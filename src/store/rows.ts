@@ -62,9 +62,9 @@ export type AskRow = {
   principal: string;
   daemon: string;
   status: 'open' | 'answered' | 'ended';
-  /** What is wanted of whoever answers now. */
+  /** Which kind of answer is wanted next. */
   stage: string;
-  /** Sealed; nothing once it has ended. */
+  /** Sealed; null once the ask has ended. */
   body: Buffer | null;
   answer: Buffer | null;
   answered_by: string | null;
@@ -84,20 +84,21 @@ export type TaskRow = {
   server: string;
   tool: string;
   door: string;
-  /** The host's session that made it, if one did. */
+  /** The session of the host that created the task; null when it was created without one. */
   session: string | null;
   status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
   message: string | null;
-  /** `dispatching` from the moment before its bytes may reach the server. */
+  /** `dispatching` is committed before the first byte may reach the server. */
   phase: 'queued' | 'dispatching' | 'ended';
   attempt: number;
   /** The id of the server's own task. */
   upstream: string | null;
-  /** The life of a daemon that runs it; empty when nobody does. */
+  /** The life of the daemon that runs the task; empty when none does. */
   owner: string;
   epoch: number;
-  /** Hash of the idempotency key; and of what was called, so that a key means one thing. */
+  /** Hash of the idempotency key. */
   key: string | null;
+  /** Hash of what was called, so that a key means one call. */
   fingerprint: string;
   progress: string | null;
   ttl: number;

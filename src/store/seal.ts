@@ -1,5 +1,5 @@
-// Encryption at rest: AES-256-GCM under a key of this state directory, which all its daemons share. What is sealed for one
-// row cannot be opened as another: the row's name is part of what is authenticated.
+// Encryption at rest: AES-256-GCM under a key of this state directory, which all its daemons share. A value sealed for one
+// row cannot be opened as that of another: the name of the row is authenticated with it.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import {
@@ -18,7 +18,7 @@ import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export type Seal = {
   seal(text: string | Uint8Array, name: string): Buffer;
-  /** Nothing when the key is another one, or the bytes were touched. */
+  /** Undefined when the key is another one, or the bytes were changed. */
   open(sealed: Uint8Array, name: string): string | undefined;
   openBytes(sealed: Uint8Array, name: string): Buffer | undefined;
 };
@@ -42,7 +42,7 @@ export function openSeal(directory: string): Seal {
       const nonce = random(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', theKey(), nonce).setAAD(Buffer.from(name));
       const body = typeof text === 'string' ? cipher.update(text, 'utf8') : cipher.update(text);
-      cipher.final(); // this cipher has nothing left to say
+      cipher.final(); // GCM has no last block; this computes the tag
       return Buffer.concat([HEAD, nonce, cipher.getAuthTag(), body]);
     },
     open: (sealed, name) => seal.openBytes(sealed, name)?.toString('utf8'),
@@ -57,14 +57,14 @@ export function openSeal(directory: string): Seal {
         return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]);
       } catch (error) {
         if (error instanceof TroupeError) throw error;
-        return undefined; // another key, or other bytes: as good as not there
+        return undefined; // another key, or changed bytes
       }
     },
   };
   return seal;
 }
 
-/** Random bytes are drawn in bulk: a dozen alone take nearly as long as a page of them. None is given twice. */
+/** Random bytes are drawn a page at a time: a dozen of them take nearly as long as a page. No byte is given out twice. */
 export const random: (count: number) => Buffer = (() => {
   let pool = Buffer.alloc(0);
   let at = 0;
@@ -91,7 +91,7 @@ function keyIn(directory: string): Buffer {
   throw new TroupeError('invalid', `The key ${path} is damaged: remove it, and log in to your servers again.`);
 }
 
-/** Written beside, then linked: others see the whole key or none, and of two who make one the first wins. */
+/** Written to a draft, then linked: other processes see the whole key or none, and of two that make a key the first wins. */
 function makeKey(path: string): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = openSync(draft, 'wx', 0o600);

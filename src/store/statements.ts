@@ -1,8 +1,6 @@
 // Every SQL statement of troupe, by name. Parameters are positional, in the order of the columns as written here.
 // Times named `at`, `*_at` are milliseconds since 1970; `duration_us` is microseconds.
 
-import { TASK_READS, TASK_WRITES } from './task-statements.ts';
-
 export const WRITES = {
   putProcess: `INSERT OR REPLACE INTO processes (kind, name, pid, start_time, boot_id, daemon, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -37,7 +35,7 @@ export const WRITES = {
 
   addStream: 'INSERT INTO streams (id, session, request_id, daemon, is_over, at) VALUES (?, ?, ?, ?, 0, ?)',
   addEvent: 'INSERT INTO events (stream, frame, is_last, at) VALUES (?, ?, ?, ?)',
-  // The last event of every stream that its daemon can no longer go on with: (error object, now, daemon, begun until).
+  // The last event of every stream whose daemon was killed: (error object, now, daemon, begun until).
   interruptStreams: `INSERT INTO events (stream, frame, is_last, at)
     SELECT id, CAST('{"jsonrpc":"2.0","id":' || request_id || ',"error":' || ? || '}' AS BLOB), 1, ? FROM streams
     WHERE daemon = ? AND is_over = 0 AND at <= ?`,
@@ -45,7 +43,7 @@ export const WRITES = {
   trimStream: `DELETE FROM events WHERE stream = ? AND seq <=
     (SELECT seq FROM events WHERE stream = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
   pruneStreams: 'DELETE FROM streams WHERE id IN (SELECT id FROM streams WHERE at < ? ORDER BY at LIMIT 1000)',
-  // Large ones would fill the disk long before there are too many.
+  // Large events would fill the disk long before there are too many events.
   pruneLargeEvents: `DELETE FROM events WHERE seq IN
     (SELECT seq FROM events WHERE at < ? AND length(frame) > 262144 ORDER BY seq LIMIT 100)`,
   pruneEvents: `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT 1000)
@@ -53,12 +51,12 @@ export const WRITES = {
 
   putCredential: `INSERT OR REPLACE INTO credentials (kind, issuer, server, resource, principal, body, version, at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  // Only the very one that was read: whoever lost a race must not take away what the winner saved.
+  // Only the version that was read: the loser of a race must not delete what the winner saved.
   deleteCredential: `DELETE FROM credentials
     WHERE kind = ? AND issuer = ? AND server = ? AND resource = ? AND principal = ? AND version = ?`,
   deleteGrants: `DELETE FROM credentials WHERE kind = 'grant' AND server = ? AND principal = ?`,
 
-  // (name, owner, until, now, the latest end that is believed): a clock that was set back must not hold it for ever.
+  // (name, owner, until, now, the latest end that is believed): an end beyond that was set before the machine restarted.
   takeLease: `INSERT INTO leases (name, owner, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO UPDATE
     SET owner = excluded.owner, epoch = leases.epoch + 1, until = excluded.until
     WHERE leases.until < ? OR leases.until > ?`,
@@ -67,15 +65,15 @@ export const WRITES = {
   addAsk: `INSERT INTO asks (id, kind, server, tool, principal, daemon, status, stage, body, opened_at, expires_at)
     VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)`,
   setAskBody: `UPDATE asks SET body = ?, stage = ? WHERE id = ? AND status = 'open'`,
-  // The first answer stands: (answer, who, a token by which the winner knows itself, id, what it is an answer to).
+  // The first answer wins: (answer, who gave it, a token by which the winner knows itself, id, stage that it answers).
   answerAsk: `UPDATE asks SET status = 'answered', answer = ?, answered_by = ?, token = ?
     WHERE id = ? AND status = 'open' AND stage = ?`,
-  // After a word that is not the last one: (new body, what is wanted next, id).
+  // An answer led to the next stage: (new body, next stage, id).
   reopenAsk: `UPDATE asks SET status = 'open', body = ?, stage = ?, answer = NULL WHERE id = ? AND status = 'answered'`,
-  // What was asked and answered is nobody's business any more.
+  // Question and answer are erased: only who was asked, and how it ended, may be read later.
   endAsk: `UPDATE asks SET status = 'ended', outcome = ?, answered_by = ?, ended_at = ?, body = NULL, answer = NULL
     WHERE id = ? AND status != 'ended'`,
-  // (now, daemon): it was killed, and its calls with it.
+  // The asks of a daemon that was killed, for its calls were lost with it: (now, daemon).
   interruptAsks: `UPDATE asks SET status = 'ended', outcome = 'interrupted', ended_at = ?, body = NULL, answer = NULL
     WHERE daemon = ? AND status != 'ended'`,
   pruneAsks: `DELETE FROM asks WHERE id IN
@@ -88,13 +86,61 @@ export const WRITES = {
   setSessionRoots: 'UPDATE sessions SET roots = ? WHERE id = ?',
   setInteractive: 'INSERT OR REPLACE INTO interactive (server, definition, at) VALUES (?, ?, ?)',
 
-  ...TASK_WRITES,
-  // Compare and set: two daemons may want to set it at once.
+  // Adds nothing when the principal has too many unfinished tasks, or a task of that key; reading back tells which. The index
+  // is named because SQLite would otherwise count through all ended tasks, too.
+  addTask: `INSERT INTO tasks (id, principal, server, tool, door, session, status, phase, attempt, owner, epoch, key,
+    fingerprint, ttl, created_at, updated_at, created_tick, expires_tick, call)
+    SELECT ?, ?, ?, ?, ?, ?, 'working', ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?
+    WHERE (SELECT count(*) FROM tasks INDEXED BY tasks_open WHERE principal = ? AND phase != 'ended') < ?
+    ON CONFLICT DO NOTHING`,
+  // Every statement of a task's owner ends in (id, owner, epoch): an owner that has lost the task changes nothing.
+  dispatchTask: `UPDATE tasks SET phase = 'dispatching', attempt = attempt + 1
+    WHERE id = ? AND owner = ? AND epoch = ? AND phase = 'queued'`,
+  // (how many attempts did not count, message, now, …)
+  requeueTask: `UPDATE tasks SET phase = 'queued', status = 'working', upstream = NULL, attempt = attempt - ?, message = ?, updated_at = ?
+    WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  setTaskUpstream: `UPDATE tasks SET upstream = ? WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  setTaskStatus: `UPDATE tasks SET status = ?, message = ?, updated_at = ?
+    WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  setTaskProgress: `UPDATE tasks SET progress = ? WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  // Result and status are one step.
+  endTask: `UPDATE tasks SET phase = 'ended', status = ?, message = ?, outcome = ?, delivery = ?, result = ?, ttl = ?,
+    expires_tick = ?, updated_at = ?, progress = ?, call = NULL
+    WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  // Any daemon may cancel: the new epoch takes the task away from its owner.
+  cancelTask: `UPDATE tasks SET phase = 'ended', status = 'cancelled', message = ?, outcome = 'cancelled',
+    delivery = CASE WHEN attempt = 0 THEN 'not sent' ELSE 'outcome unknown' END,
+    result = ?, updated_at = ?, call = NULL, epoch = epoch + 1, expires_tick = min(expires_tick, ?),
+    ttl = min(ttl, ? - created_tick) WHERE id = ? AND phase != 'ended'`,
+  // (phase and attempt as the owner knows them, …): a dispatch that was being committed is undone.
+  releaseTask: `UPDATE tasks SET owner = '', epoch = epoch + 1, phase = ?, attempt = ? WHERE id = ? AND owner = ? AND epoch = ? AND phase != 'ended'`,
+  // (new owner, old owner, old owner, this boot, the oldest beat that still counts, names of the configured servers): a task
+  // that was sent and has no upstream task needs no server, because it can only be ended.
+  adoptTasks: `UPDATE tasks SET owner = ?, epoch = epoch + 1 WHERE owner = ? AND phase != 'ended'
+    AND NOT EXISTS (SELECT 1 FROM lives WHERE id = ? AND boot = ? AND beat > ?)
+    AND (server IN (SELECT value FROM json_each(?)) OR (phase = 'dispatching' AND upstream IS NULL))`,
+  // In small batches, so that no other statement waits long.
+  pruneTasks: `DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE expires_tick <= ? ORDER BY expires_tick LIMIT 200)`,
+  deleteEndedTasks: `DELETE FROM tasks WHERE seq IN
+    (SELECT seq FROM tasks WHERE phase = 'ended' AND updated_at <= ? ORDER BY seq LIMIT 200)`,
+  beat: 'INSERT OR REPLACE INTO lives (id, daemon, boot, beat) VALUES (?, ?, ?, ?)',
+  // The earlier lives of a daemon: the holder of its lock knows that they are over.
+  forgetLives: 'DELETE FROM lives WHERE daemon = ? AND id != ?',
+  forgetLife: 'DELETE FROM lives WHERE id = ?',
+  // Only if the row of the task has that owner, epoch and status.
+  addTaskEvent: `INSERT INTO outbox (subject, message_id, payload, created_at)
+    SELECT ?, ?, ?, ? FROM tasks WHERE id = ? AND owner = ? AND epoch = ? AND status = ?`,
+
+  // Compare and set, because two daemons may set the clock at once: (new value, old value).
   setClock: `INSERT INTO meta (key, value) VALUES ('clock', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
     WHERE meta.value = ?`,
 
   setMeta: 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)',
 } as const satisfies Record<string, string>;
+
+/** All columns but the large ones, `call` and `result`. */
+const TASK_COLUMNS = `seq, id, principal, server, tool, door, session, status, message, phase, attempt, upstream, owner, epoch,
+  key, fingerprint, progress, ttl, created_at, updated_at, created_tick, expires_tick, outcome, delivery`;
 
 export const READS = {
   processes: 'SELECT * FROM processes ORDER BY at, kind, name, pid',
@@ -110,33 +156,48 @@ export const READS = {
   leastUsedSessions: `SELECT id FROM sessions WHERE ended_at IS NULL AND principal = ? ORDER BY used_at LIMIT 100`,
   sessionsEnded: 'SELECT id FROM sessions WHERE ended_at IS NOT NULL AND ended_at >= ?',
   stream: 'SELECT * FROM streams WHERE id = ?',
-  // A few at a time: a reader that was away for long must not hold up the others.
+  // A few at a time: the many events of one reader must not hold up the others.
   eventsAfter: 'SELECT seq, frame, is_last FROM events WHERE stream = ? AND seq > ? ORDER BY seq LIMIT 64',
   newestEvent: 'SELECT max(seq) AS seq FROM events',
   newestEventOf: 'SELECT max(seq) AS seq FROM events WHERE stream = ?',
   streamsSince: 'SELECT DISTINCT stream FROM events WHERE seq > ?',
   credential: `SELECT * FROM credentials
     WHERE kind = ? AND issuer = ? AND server = ? AND resource = ? AND principal = ?`,
-  // Whichever issuer it is from.
+  // Of any issuer.
   newestCredential: `SELECT * FROM credentials WHERE kind = ? AND server = ? AND resource = ? AND principal = ?
     ORDER BY at DESC, rowid DESC LIMIT 1`,
   lease: 'SELECT * FROM leases WHERE name = ?',
   ask: 'SELECT * FROM asks WHERE id = ?',
-  // Of all daemons but that one.
+  // Those of all other daemons: (this daemon, limit).
   openAsks: `SELECT * FROM asks WHERE status = 'open' AND daemon != ? ORDER BY opened_at, id LIMIT ?`,
   liveAsks: `SELECT * FROM asks WHERE status != 'ended' AND daemon = ?`,
   answeredAsks: `SELECT * FROM asks WHERE status = 'answered' AND daemon = ?`,
   askOwners: `SELECT daemon, count(*) AS count FROM asks WHERE status = 'open' AND daemon != ? GROUP BY daemon`,
   askDaemons: `SELECT DISTINCT daemon FROM asks WHERE status != 'ended'`,
   approval: 'SELECT fingerprint FROM approvals WHERE principal = ? AND server = ? AND tool = ?',
-  // But for those of the times in that list.
+  // Without those at the times in a list: (server, since, JSON array of times).
   usage: `SELECT count(*) AS requests, total(tokens) AS tokens FROM sampling_usage
     WHERE server = ? AND at > ? AND at NOT IN (SELECT value FROM json_each(?))`,
   roots: 'SELECT uri, name FROM roots ORDER BY uri',
   sessionRoots: `SELECT id, principal, scope, roots FROM sessions WHERE ended_at IS NULL AND roots IS NOT NULL AND used_at > ?
     ORDER BY created_at, id`,
   interactive: 'SELECT definition FROM interactive WHERE server = ?',
-  ...TASK_READS,
+
+  task: `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?`,
+  taskByKey: `SELECT ${TASK_COLUMNS} FROM tasks WHERE principal = ? AND key = ?`,
+  taskResult: `SELECT ${TASK_COLUMNS}, result FROM tasks WHERE id = ?`,
+  taskCall: 'SELECT call FROM tasks WHERE id = ?',
+  // Newest first: a task that is added meanwhile does not move the pages.
+  tasksOf: `SELECT ${TASK_COLUMNS} FROM tasks WHERE principal = ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
+  allTasks: `SELECT ${TASK_COLUMNS} FROM tasks WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
+  ownedTasks: `SELECT ${TASK_COLUMNS} FROM tasks WHERE owner = ? AND phase != 'ended' ORDER BY seq`,
+  taskOwners: `SELECT DISTINCT owner FROM tasks WHERE phase != 'ended'`,
+  countOwned: `SELECT count(*) AS count FROM tasks WHERE owner = ? AND phase != 'ended'`,
+  unfinishedTasks: `SELECT count(*) AS count FROM tasks WHERE phase != 'ended'`,
+  endedTasks: `SELECT count(*) AS count FROM tasks WHERE phase = 'ended' AND updated_at <= ?`,
+  expiredTask: 'SELECT 1 FROM tasks WHERE expires_tick <= ? LIMIT 1',
+  lives: 'SELECT * FROM lives',
+
   getMeta: 'SELECT value FROM meta WHERE key = ?',
 } as const satisfies Record<string, string>;
 

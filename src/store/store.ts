@@ -1,38 +1,22 @@
-// The store: one SQLite file per state directory. Writes go to one thread in groups, reads are answered here.
-// `commit` resolves only when its statement is on the disk; `write` is for what a crash may take with it.
+// The store on SQLite: one file per state directory. Statements go to one writer thread in groups; reads are answered here, on
+// a connection of their own that cannot write: a WAL reader never waits for the writer, and the queries are small.
 
+import type { Database, Statement } from 'better-sqlite3';
+import { TroupeError } from '../protocol/failures.ts';
+import { openDatabase } from './database.ts';
 import { prepareFile } from './directory.ts';
-import type { Health } from './messages.ts';
-import type { Place } from './queue.ts';
-import { createReader } from './reader.ts';
+import type { Reads, Store } from './port.ts';
 import { type RecorderOptions, startRecorder } from './recorder.ts';
-import type { Params, ReadName, WriteName } from './statements.ts';
+import { READS, type ReadName } from './statements.ts';
+import { refusal } from './trouble.ts';
 
-export type { Health } from './messages.ts';
+export type { Health, Priority, Reads, Store, Writes } from './port.ts';
 export type { AuditRow, CatalogRow, EventRow, OutboxRow, ProcessRow, SessionRow, StreamRow } from './rows.ts';
 export type { Params, ReadName, WriteName } from './statements.ts';
 
-export type Store = {
-  /** Recorded soon. Dropped, and counted, only when the queue is at its bound while the disk is full or locked. */
-  write(name: WriteName, params: Params): void;
-  /** Resolves after the fsync, with whether it changed any row. Rejected means not recorded, unless the sentence says that this is unknown. */
-  commit(name: WriteName, params: Params, place?: Place): Promise<boolean>;
-  all<Row>(name: ReadName, params?: Params): Row[];
-  get<Row>(name: ReadName, params?: Params): Row | undefined;
-  /** Resolves when everything written before it is committed. */
-  flush(): Promise<void>;
-  readonly health: Health;
-  /** Statements given to `write` that were not recorded. */
-  readonly dropped: number;
-  /** Returns how to stop listening. */
-  onHealth(listener: (health: Health) => void): () => void;
-  /** Records what is left, within some seconds; what the disk still refuses then is dropped or rejected. */
-  close(): Promise<void>;
-};
-
 export type StoreOptions = RecorderOptions & {
   readonly keepAudit?: { readonly rows: number; readonly ageMs: number };
-  /** The reserve that is given up when the disk is full. */
+  /** The size of the reserve that is given up when the disk is full. */
   readonly ballastBytes?: number;
   /** A bound on the size of the file, in pages of 4 KB; 0 is none. */
   readonly maxPages?: number;
@@ -57,21 +41,55 @@ export async function openStore(directory: string, options: StoreOptions = {}): 
   const reader = createReader(file);
 
   return {
-    write: recorder.write,
-    commit: recorder.commit,
-    flush: recorder.flush,
-    onHealth: recorder.onHealth,
+    write: (name, params) => recorder.write(name, params),
+    commit: (name, params, priority) => recorder.commit(name, params, priority),
+    flush: () => recorder.flush(),
+    onHealth: (listener) => recorder.onHealth(listener),
     all: reader.all,
     get: reader.get,
     get health() {
-      return recorder.health();
+      return recorder.health;
     },
     get dropped() {
-      return recorder.dropped();
+      return recorder.dropped;
     },
     async close() {
       reader.close(); // first, because a reader keeps the last checkpoint from emptying the WAL
       await recorder.close();
+    },
+  };
+}
+
+/** Opens its connection at the first read. */
+function createReader(file: string): Reads & { close(): void } {
+  let db: Database | undefined;
+  let isClosed = false;
+  const prepared = new Map<ReadName, Statement>();
+
+  function ask<Answer>(name: ReadName, query: (statement: Statement) => unknown): Answer {
+    try {
+      return query(statement(name)) as Answer;
+    } catch (error) {
+      throw refusal(error, file);
+    }
+  }
+
+  function statement(name: ReadName): Statement {
+    if (isClosed) throw new TroupeError('unavailable', `The database ${file} is closed.`);
+    db ??= openDatabase(file, { readonly: true });
+    const known = prepared.get(name) ?? db.prepare(READS[name]);
+    prepared.set(name, known);
+    return known;
+  }
+
+  return {
+    all: (name, params = []) => ask(name, (statement) => statement.all(params)),
+    get: (name, params = []) => ask(name, (statement) => statement.get(params)),
+    close() {
+      isClosed = true;
+      prepared.clear();
+      db?.close();
+      db = undefined;
     },
   };
 }

@@ -1,8 +1,71 @@
-// The writer thread as seen from the main thread: started, spoken to, and gone.
+// The writer thread as the main thread sees it: how it is started and ended, and what the two say to each other. One batch is
+// under way at a time, so batches need no number.
 
 import { Worker } from 'node:worker_threads';
-import { TroupeError } from '../protocol/failures.ts';
-import type { FromWriter, News, ToWriter, WriterSettings } from './messages.ts';
+import { type FailureCode, TroupeError } from '../protocol/failures.ts';
+import type { Health } from './port.ts';
+import type { Op, Value, WriteName } from './statements.ts';
+
+// ── Messages ─────────────────────────────────────────────────────────────────
+
+export type WriterSettings = {
+  readonly directory: string;
+  readonly file: string;
+  readonly ballastBytes: number;
+  readonly keepAudit: { readonly rows: number; readonly ageMs: number };
+  /** How long a lock of another program may last before it is reported. */
+  readonly lockedAfterMs: number;
+  /** How long opening waits for a lock of another program. */
+  readonly openMs: number;
+  readonly maxPages: number;
+};
+
+export type ToWriter = { readonly type: 'batch'; readonly batch: Packed } | { readonly type: 'close' };
+
+export type FromWriter =
+  | { readonly type: 'opened' }
+  | { readonly type: 'refused'; readonly code: FailureCode; readonly message: string }
+  | News;
+
+/** What the writer says once the database is open. */
+export type News = { readonly type: 'health'; readonly health: Health } | Verdict;
+
+/** `done`: committed, but for the statements in `faults`. Any other: nothing of the batch was recorded. */
+export type Verdict =
+  | ({ readonly type: 'done' } & Findings)
+  | { readonly type: 'busy' | 'full' | 'failed'; readonly message: string };
+
+/** The statements that SQLite refused and those that changed no row, by their index in the batch; all others did. */
+export type Findings = { readonly faults: readonly Fault[]; readonly unchanged: readonly number[] };
+
+export type Fault = { readonly index: number; readonly message: string };
+
+/** So many statements of that name, one after the other; without a name it is a flush. */
+export type Run = readonly [name: WriteName | null, count: number];
+
+/**
+ * A batch: all values in one flat list, and how many statements of which name they belong to. Copying between threads costs
+ * by the object, and a batch of audit rows would be thousands of small ones.
+ */
+export type Packed = { readonly runs: readonly Run[]; readonly values: readonly Value[] };
+
+export function pack(ops: readonly (Op | null)[]): Packed {
+  const runs: [WriteName | null, number][] = [];
+  const values: Value[] = [];
+  let last: [WriteName | null, number] | undefined;
+  for (const op of ops) {
+    const name = op?.name ?? null;
+    if (last?.[0] === name) last[1]++;
+    else {
+      last = [name, 1];
+      runs.push(last);
+    }
+    if (op) for (const value of op.params) values.push(value);
+  }
+  return { runs, values };
+}
+
+// ── The thread ───────────────────────────────────────────────────────────────
 
 // A worker cannot run TypeScript on Node 20: when the sources run, as in the tests, it is taken from the build.
 const WRITER = new URL(
@@ -15,7 +78,7 @@ const LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4, stack
 
 export type Thread = {
   tell(message: ToWriter): void;
-  /** Settles when the thread has ended by itself, or was ended because it took longer than `ms`. */
+  /** Resolves when the thread has ended by itself, or was ended because that took longer than `ms`. */
   close(ms: number): Promise<void>;
 };
 

@@ -3,7 +3,7 @@
 
 import { TroupeError } from '../protocol/failures.ts';
 
-/** busy: another program writes · full: the disk refuses · failed: damage, final · statement: only this one was wrong */
+/** busy: another program writes · full: the disk refuses · failed: damage, final · statement: only that statement is wrong */
 export type Trouble = 'busy' | 'full' | 'failed' | 'statement';
 
 export function troubleOf(error: unknown): Trouble {
@@ -32,7 +32,7 @@ export function sentenceOf(error: unknown, file: string): string {
   }
 }
 
-/** The same error as one that leaves this folder. */
+/** The error as the rest of troupe sees it. */
 export function refusal(error: unknown, file: string): TroupeError {
   if (error instanceof TroupeError) return error;
   const code = troubleOf(error) === 'statement' ? 'internal' : 'unavailable';

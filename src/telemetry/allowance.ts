@@ -1,14 +1,16 @@
-// So many a second, and a count of what was held back. For words that come from outside and may come in floods.
+// So many a second, and a count of those held back: for log lines and messages of servers, which may come in floods.
+
+import { realWorld, type World } from '../world/world.ts';
 
 export type Allowance = { take(): boolean; readonly heldBack: number; forget(): number };
 
-export function allowance(perSecond: number): Allowance {
+export function allowance(perSecond: number, { now }: Pick<World, 'now'> = realWorld): Allowance {
   let left = perSecond;
-  let refilledAt = performance.now();
+  let refilledAt = now();
   let heldBack = 0;
   return {
     take() {
-      const elapsed = performance.now() - refilledAt;
+      const elapsed = now() - refilledAt;
       if (elapsed > 100) {
         left = Math.min(perSecond, left + (elapsed / 1000) * perSecond);
         refilledAt += elapsed;

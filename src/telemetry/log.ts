@@ -1,10 +1,9 @@
-// The daemon's log: one JSON line an event, in a file of bounded size. Servers' stderr and MCP log messages go there too,
-// so that one place tells what happened. Whatever a plugin masks is masked before a line is written.
+// The daemon's log: one JSON line for each event, in a file of bounded size. Servers' stderr and MCP log messages go there too,
+// so that one file tells what happened. Plugins may mask text in it: that is done before a line is written.
 
-import { mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, statSync, write, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
-import { openSink } from './sink.ts';
 
 export type Log = {
   readonly logger: Logger;
@@ -22,7 +21,7 @@ export function openLog(directory: string, level: string, name = 'troupe.log'): 
   const sink = openSink(file);
   const masks = new Set<(text: string) => string>();
   const mask = (text: string): string => {
-    if (masks.size === 0) return text; // on the way of every call
+    if (masks.size === 0) return text; // every call passes here
     let covered = text;
     for (const next of masks) covered = next(covered);
     return covered;
@@ -42,8 +41,102 @@ export function openLog(directory: string, level: string, name = 'troupe.log'): 
   };
 }
 
-/** Texts are masked, not the line they stand in: a mask must not break the line, nor miss what JSON writes differently. */
+/** Each string of the line is masked, not the line itself: a mask must not break the JSON, nor miss text that JSON escapes. */
 function masked(line: string, mask: (text: string) => string): string {
   const cover = (_: string, value: unknown) => (typeof value === 'string' ? mask(value) : value);
   return `${JSON.stringify(JSON.parse(line), cover)}\n`;
+}
+
+// ── The file: written behind. A full disk stops nothing: lines wait, within a bound, and how many were lost is a line too ──
+
+type Sink = { write(line: string): void; close(): void };
+
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_WAITING = 4 * 1024 * 1024;
+const ENOUGH = 65_536;
+const FLUSH_MS = 200;
+const ROTATE_MS = 5_000;
+
+function openSink(file: string): Sink {
+  rotate(file);
+  let descriptor = openSync(file, 'a', 0o600);
+  let waiting: (string | Buffer)[] = [];
+  let length = 0;
+  let lost = 0;
+  let isWriting = false;
+  let isRefused = false; // by the disk: the timer tries again, not every line
+  const flusher = setInterval(flush, FLUSH_MS);
+  const rotator = setInterval(reopen, ROTATE_MS);
+  flusher.unref();
+  rotator.unref();
+
+  function flush(): void {
+    if (isWriting || waiting.length === 0) return;
+    const bytes = take();
+    isWriting = true;
+    write(descriptor, bytes, (error, written) => {
+      isWriting = false;
+      isRefused = error !== null;
+      if (error || written < bytes.length) putBack(bytes.subarray(error ? 0 : written));
+      else if (length >= ENOUGH) flush();
+    });
+  }
+
+  function take(): Buffer {
+    const bytes = Buffer.concat(waiting.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+    waiting = [];
+    length = 0;
+    return bytes;
+  }
+
+  function putBack(bytes: Buffer): void {
+    waiting.unshift(bytes);
+    length += bytes.length;
+  }
+
+  /** A new file takes the place of one that was put aside. */
+  function reopen(): void {
+    if (isWriting || !rotate(file)) return;
+    try {
+      const next = openSync(file, 'a', 0o600);
+      closeSync(descriptor);
+      descriptor = next;
+    } catch {} // no room for a new file: the old one is written to for longer
+  }
+
+  return {
+    write(line) {
+      if (length + line.length > MAX_WAITING) {
+        lost++;
+        return;
+      }
+      if (lost > 0) {
+        waiting.push(
+          `{"level":40,"time":${Date.now()},"msg":"${lost} lines were lost, the log could not be written"}\n`,
+        );
+        lost = 0;
+      }
+      waiting.push(line);
+      length += line.length;
+      if (length >= ENOUGH && !isRefused) flush();
+    },
+    close() {
+      clearInterval(flusher);
+      clearInterval(rotator);
+      try {
+        if (waiting.length > 0) writeSync(descriptor, take());
+      } catch {} // the disk is full or gone: there is nowhere left to say so
+    },
+  };
+}
+
+/** Puts a file aside that has grown too long, in place of an older one. True when it did. */
+function rotate(file: string): boolean {
+  try {
+    if (statSync(file).size < MAX_BYTES) return false;
+    renameSync(file, `${file}.1`);
+    return true;
+  } catch {
+    return false; // there is no log yet
+  }
 }

@@ -1,4 +1,4 @@
-// A stranger's words, fit for a terminal: escape sequences in them could retitle, overwrite or type into it.
+// Text of others, made fit for a terminal: escape sequences in it could retitle, overwrite or type into the terminal.
 
 export function withoutControls(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it is about

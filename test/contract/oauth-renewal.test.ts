@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
-import { createLeases } from '../../src/servers/oauth/lease.ts';
 import { renew } from '../../src/servers/oauth/renewal.ts';
 import { createVault, type Grant } from '../../src/servers/oauth/vault.ts';
+import { createLeases } from '../../src/store/lease.ts';
 import { authority, browse, resource } from '../support/authorization.ts';
 import { eventually } from '../support/eventually.ts';
 import { oauthClient, remote, request } from '../support/oauth.ts';
@@ -33,11 +33,11 @@ async function stage(accessTtl: number) {
     return new URL(begun!.url).searchParams;
   };
   await login();
-  const place = { server: 'guarded', resource: mcp.url, principal: '_' };
+  const account = { server: 'guarded', resource: mcp.url, principal: '_' };
   const vault = createVault(client.store, client.path);
   const token = async () => String((await authorizer.headers()).authorization).slice(7);
   return {
-    ...{ issuer, mcp, client, server, authorizer, login, token, place, vault },
+    ...{ issuer, mcp, client, server, authorizer, login, token, account, vault },
     async [Symbol.asyncDispose]() {
       for (const each of [client, mcp, issuer]) await each[Symbol.asyncDispose]();
     },
@@ -51,8 +51,8 @@ it('four calls in each of two processes after the end of a token make one refres
   await using two = caller(all.client.path, JSON.stringify(all.server));
   const callers = [one, two];
   await Promise.all(callers.map(({ line }) => line()));
-  const { value } = all.vault.grant(all.place)!;
-  await all.vault.saveGrant(all.place, { ...value, expiresAt: Date.now() - 1 });
+  const { value } = all.vault.grant(all.account)!;
+  await all.vault.saveGrant(all.account, { ...value, expiresAt: Date.now() - 1 });
   all.mcp.revoked.add(value.tokens.access_token);
   for (const { child } of callers) child.stdin?.write('go\n');
   const statuses = await Promise.all(callers.map(async ({ line }) => JSON.parse(await line())));
@@ -93,45 +93,45 @@ it('takes a late refusal for one of the token before', async () => {
 
 it('looks again once it holds the lease, and asks for nothing that is there already', async () => {
   await using all = await stage(60);
-  const { vault, place, server } = all;
-  const stale = vault.grant(place)!;
+  const { vault, account, server } = all;
+  const stale = vault.grant(account)!;
   const leases = {
     async take() {
       const tokens = { access_token: 'from another', token_type: 'Bearer' };
-      await vault.saveGrant(place, { ...stale.value, tokens });
+      await vault.saveGrant(account, { ...stale.value, tokens });
       return async () => {};
     },
   };
-  const renewed = await renew({ server, place, vault, leases }, stale);
+  const renewed = await renew({ server, account, vault, leases }, stale);
   expect(renewed?.value.tokens.access_token).toBe('from another');
   expect(refreshes(all.issuer.granted)).toEqual([]);
 });
 
 it('needs a person again when the refresh is refused, and keeps nothing of the old grant', async () => {
   await using all = await stage(60);
-  const { vault, place } = all;
-  const { value } = vault.grant(place)!;
-  await vault.saveGrant(place, { ...value, tokens: { ...value.tokens, refresh_token: 'used up' } });
+  const { vault, account } = all;
+  const { value } = vault.grant(account)!;
+  await vault.saveGrant(account, { ...value, tokens: { ...value.tokens, refresh_token: 'used up' } });
   all.mcp.revoked.add(value.tokens.access_token);
   expect(await request(all.mcp.url, all.authorizer)).toBe('login');
-  expect(vault.grant(place)).toBeUndefined();
+  expect(vault.grant(account)).toBeUndefined();
   await all.login();
   expect(await request(all.mcp.url, all.authorizer)).toBe(200);
 });
 
 it('uses a token to its end when it cannot be renewed, and says so afterwards', async () => {
   await using all = await stage(60);
-  const { vault, place } = all;
-  const { value } = vault.grant(place)!;
+  const { vault, account } = all;
+  const { value } = vault.grant(account)!;
   const { metadata: _, ...known } = value;
   const astray: Grant = { ...known, authorizationServerUrl: 'http://127.0.0.1:9/' };
-  await vault.saveGrant(place, { ...astray, expiresAt: Date.now() + 3_000 });
+  await vault.saveGrant(account, { ...astray, expiresAt: Date.now() + 3_000 });
   expect(await all.token()).toBe(value.tokens.access_token);
-  await vault.saveGrant(place, { ...astray, expiresAt: Date.now() - 1 });
+  await vault.saveGrant(account, { ...astray, expiresAt: Date.now() - 1 });
   await expect(all.token()).rejects.toThrow(
     /server guarded: no new token: http:\/\/127\.0\.0\.1:9\/token cannot be asked/,
   );
-  expect(vault.grant(place)).toBeDefined();
+  expect(vault.grant(account)).toBeDefined();
 });
 
 it('asks a person for more scope, on top of what was granted', async () => {
@@ -210,25 +210,25 @@ it('a lease is no shorter because somebody set the clock', async () => {
 it('whoever drops what it read takes nothing away that was saved since', async () => {
   await using client = await oauthClient();
   const vault = createVault(client.store, client.path);
-  const place = { server: 's', resource: 'https://s.example/mcp', principal: '_' };
+  const account = { server: 's', resource: 'https://s.example/mcp', principal: '_' };
   const grant = (access_token: string): Grant => ({
-    ...{ issuer: 'https://a.example', authorizationServerUrl: 'https://a.example', resource: place.resource },
+    ...{ issuer: 'https://a.example', authorizationServerUrl: 'https://a.example', resource: account.resource },
     ...{ client: { client_id: 'c' }, tokens: { access_token, token_type: 'Bearer' }, obtainedAt: 1 },
   });
-  await vault.saveGrant(place, grant('old'));
-  const seen = vault.grant(place)!;
-  await vault.saveGrant(place, grant('new'));
-  await vault.dropGrant(place, seen);
-  expect(vault.grant(place)?.value.tokens.access_token).toBe('new');
+  await vault.saveGrant(account, grant('old'));
+  const seen = vault.grant(account)!;
+  await vault.saveGrant(account, grant('new'));
+  await vault.dropGrant(account, seen);
+  expect(vault.grant(account)?.value.tokens.access_token).toBe('new');
 });
 
 it('writes down no address, whose query may be a secret', async () => {
   await using client = await oauthClient();
   const vault = createVault(client.store, client.path);
-  const place = { server: 's', resource: 'https://s.example/mcp?key=hush-hush', principal: '_' };
-  await vault.saveChallenge(place, { scope: 'mcp:read' });
-  expect(vault.challenge(place)).toEqual({ scope: 'mcp:read' });
-  expect(vault.challenge({ ...place, resource: 'https://s.example/mcp?key=other' })).toBeUndefined();
+  const account = { server: 's', resource: 'https://s.example/mcp?key=hush-hush', principal: '_' };
+  await vault.saveChallenge(account, { scope: 'mcp:read' });
+  expect(vault.challenge(account)).toEqual({ scope: 'mcp:read' });
+  expect(vault.challenge({ ...account, resource: 'https://s.example/mcp?key=other' })).toBeUndefined();
   const folder = join(client.path, 'database');
   for (const name of readdirSync(folder)) expect(readFileSync(join(folder, name)).includes('hush-hush')).toBe(false);
 });

@@ -1,70 +1,70 @@
-// What each request to a remote server carries to be let in, and what is done when it is not: renew, or say that a person
-// must log in. Headers of the configuration are always sent; a token takes the place of an `Authorization` among them.
+// The headers by which a remote server lets a request in, and what is done when it does not: renew the token, or say that a
+// person must log in. Headers of the configuration are always sent; a token replaces an `Authorization` among them.
 
 import { computeScopeUnion, isStrictScopeSuperset } from '@modelcontextprotocol/client';
 import type { RemoteServer } from '../../config/schema.ts';
+import type { Leases } from '../../store/lease.ts';
 import type { Authorizer } from '../remote/authorizer.ts';
 import { refusalOf } from './challenge.ts';
-import type { Leases } from './lease.ts';
 import { renew } from './renewal.ts';
-import type { Challenge, Grant, Kept, Place, Vault } from './vault.ts';
+import type { Account, Challenge, Grant, Vault, Versioned } from './vault.ts';
 
-export type AuthorizerWorld = { readonly vault: Vault; readonly leases: Leases };
+export type AuthorizerPorts = { readonly vault: Vault; readonly leases: Leases };
 
 /** A token is renewed this long before its end, or in the last tenth of a short life. */
 const MARGIN_MS = 60_000;
-/** So long after a new token an answer may still be about the one before. */
+/** For so long after a new token a refusal may still be about the token before it. */
 const GRACE_MS = 5_000;
 const MAX_STEP_UPS = 3;
 const STEP_UPS_MS = 60_000;
 
-/** Its `headers` and `challenged` reject when a new token is needed and cannot be had now, which may pass. */
-export function authorizerOf(world: AuthorizerWorld, server: RemoteServer, principal: string): Authorizer {
-  const { vault } = world;
-  const place: Place = { server: server.name, resource: server.url, principal };
+/** Its `headers` and `challenged` reject when a new token is needed and the renewal fails for now. */
+export function authorizerOf(ports: AuthorizerPorts, server: RemoteServer, principal: string): Authorizer {
+  const { vault } = ports;
+  const account: Account = { server: server.name, resource: server.url, principal };
   const isMachine = server.oauth.grant === 'client_credentials';
-  let renewing: Promise<Kept<Grant> | undefined> | undefined;
+  let renewing: Promise<Versioned<Grant> | undefined> | undefined;
   let handed: string | undefined;
   let switchedAt = Number.NEGATIVE_INFINITY;
   let stepUps: number[] = [];
 
-  /** One at a time in this process too: everybody who needs it waits for the same. */
-  function renewal(stale: Kept<Grant> | undefined, scope?: string): Promise<Kept<Grant> | undefined> {
-    renewing ??= renew({ ...world, server, place, scope }, stale).finally(() => {
+  /** One at a time in this process too: all requests wait for the same renewal. */
+  function renewal(stale: Versioned<Grant> | undefined, scope?: string): Promise<Versioned<Grant> | undefined> {
+    renewing ??= renew({ ...ports, server, account, scope }, stale).finally(() => {
       renewing = undefined;
     });
     return renewing;
   }
 
-  async function current(): Promise<Kept<Grant> | undefined> {
-    const found = vault.grant(place);
+  async function current(): Promise<Versioned<Grant> | undefined> {
+    const found = vault.grant(account);
     if (found && !isDue(found.value)) return found;
-    if (!found && (!isMachine || !vault.challenge(place))) return undefined;
+    if (!found && (!isMachine || !vault.challenge(account))) return undefined;
     try {
       return await renewal(found);
     } catch (error) {
-      if (found && !isOver(found.value)) return found; // it is good for a little while yet
+      if (found && !isOver(found.value)) return found; // it is valid for a little while yet
       throw error;
     }
   }
 
   async function remember(challenge: Challenge): Promise<void> {
-    const known = vault.challenge(place);
+    const known = vault.challenge(account);
     const next = { ...known, ...challenge };
-    if (JSON.stringify(known) !== JSON.stringify(next)) await vault.saveChallenge(place, next);
+    if (JSON.stringify(known) !== JSON.stringify(next)) await vault.saveChallenge(account, next);
   }
 
   async function unauthorized(): Promise<boolean> {
-    const found = vault.grant(place);
-    if (found && handed !== undefined && found.version !== handed) return true; // it was about an older one
+    const found = vault.grant(account);
+    if (found && handed !== undefined && found.version !== handed) return true; // the refusal was about an older token
     if (found && performance.now() - switchedAt < GRACE_MS) return true;
     return (found || isMachine) && (await renewal(found)) !== undefined;
   }
 
-  /** A refresh cannot widen what was granted, so only a client's own credentials can step up by themselves. */
+  /** A refresh cannot add scopes, so only `client_credentials` can do so without a person. */
   async function stepUp({ scope }: Challenge): Promise<boolean> {
-    const found = vault.grant(place);
-    const wanted = computeScopeUnion(found?.value.scope, vault.challenge(place)?.scope, scope);
+    const found = vault.grant(account);
+    const wanted = computeScopeUnion(found?.value.scope, vault.challenge(account)?.scope, scope);
     await remember(wanted ? { scope: wanted } : {});
     const isCovered = !isStrictScopeSuperset(wanted, found?.value.scope);
     stepUps = stepUps.filter((at) => performance.now() - at < STEP_UPS_MS);

@@ -1,5 +1,5 @@
-// What a server says when it turns a request away: 401, or 403 for want of scope, with `WWW-Authenticate`. All of it is a
-// stranger's word, so it is cut and checked before it is kept.
+// How a server turns a request away: 401, or 403 for want of scope, with `WWW-Authenticate`. The header is a stranger's word, so
+// it is cut and checked before it is saved.
 
 import { extractWWWAuthenticateParams } from '@modelcontextprotocol/client';
 import type { Challenge } from './vault.ts';
@@ -16,7 +16,7 @@ const MAX_SCOPE = 2_000;
 /** RFC 6749: printable ASCII without space, quote and backslash. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** Nothing for an answer that no login would change. */
+/** Undefined for an answer that no login would change. */
 export function refusalOf({ status, headers }: Answer): Refusal | undefined {
   if (status !== 401 && status !== 403) return undefined;
   const found = headers['www-authenticate'];

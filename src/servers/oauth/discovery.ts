@@ -1,5 +1,5 @@
-// Which authorization server an MCP server trusts, and whether we trust it with a login: it must offer PKCE with S256, and
-// be the one that the configuration names, if it names one.
+// Which authorization server an MCP server trusts, and whether we trust it with a login: it must offer PKCE with S256, and it
+// must be the issuer of the configuration, if that names one.
 
 import {
   discoverAuthorizationServerMetadata,

@@ -35,7 +35,9 @@ export function guardedFetch(serverUrl: string, options: Options = {}): Fetch {
       const { signal } = init;
       const limit = AbortSignal.timeout(timeoutMs);
       const response = await send(url, {
-        ...{ dispatcher, redirect: 'manual', method: init.method ?? 'GET' },
+        dispatcher,
+        redirect: 'manual',
+        method: init.method ?? 'GET',
         headers: Object.fromEntries(new Headers(init.headers)),
         signal: signal ? AbortSignal.any([signal, limit]) : limit,
         ...(init.body != null && { body: String(init.body) }),
@@ -101,12 +103,12 @@ async function capped(body: AsyncIterable<Uint8Array> | null, maxBytes: number):
 }
 
 // A TypeError, because the SDK takes every other error of a fetch for "not there" and tries the next address.
-const refusal = (url: URL, why: string): TypeError => new TypeError(`${placeOf(url)} is not asked: ${why}`);
+const refusal = (url: URL, why: string): TypeError => new TypeError(`${withoutQuery(url)} is not asked: ${why}`);
 
-/** Without its query, which may hold what nobody else should see. */
-const placeOf = (url: URL): string => `${url.origin}${url.pathname}`.slice(0, 200);
+/** A query may hold a secret. */
+const withoutQuery = (url: URL): string => `${url.origin}${url.pathname}`.slice(0, 200);
 
 function trouble(url: URL, error: unknown): TypeError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return new TypeError(`${placeOf(url)} cannot be asked: ${sentence(cause)}`);
+  return new TypeError(`${withoutQuery(url)} cannot be asked: ${sentence(cause)}`);
 }

@@ -1,5 +1,5 @@
-// What is kept of each authorization: rows of the store, encrypted, found by server, resource, principal and issuer. A
-// credential of one issuer is never read as another's.
+// Grants, clients and challenges as encrypted rows of the store, found by server, resource, principal and issuer. A credential of
+// one issuer is never read as another's.
 
 import { createHash, randomUUID } from 'node:crypto';
 import type {
@@ -11,10 +11,10 @@ import type { CredentialRow } from '../../store/rows.ts';
 import { openSeal } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Whose credentials, and for what: a server that moves to another address takes none of them along. */
-export type Place = { readonly server: string; readonly resource: string; readonly principal: string };
+/** A principal's account at a server. The address is part of it: a server that moves takes no credential along. */
+export type Account = { readonly server: string; readonly resource: string; readonly principal: string };
 
-/** Tokens, and all that is needed to renew them where they came from, whatever the server's metadata says today. */
+/** Tokens, and all that is needed to renew them where they came from, whatever the server's metadata says by then. */
 export type Grant = {
   readonly issuer: string;
   readonly authorizationServerUrl: string;
@@ -22,69 +22,70 @@ export type Grant = {
   readonly resource: string;
   readonly client: OAuthClientInformationMixed;
   readonly tokens: OAuthTokens;
-  /** What was granted; servers leave it out when it is what was asked for. */
+  /** The granted scopes; a server may leave them out when they are those that were asked for. */
   readonly scope?: string;
   readonly obtainedAt: number;
   readonly expiresAt?: number;
 };
 
-/** What the MCP server said when it turned us away. */
+/** What the MCP server wants, as of its last 401 or 403. */
 export type Challenge = { readonly resourceMetadataUrl?: string; readonly scope?: string };
 
-export type Kept<Value> = { readonly value: Value; readonly version: string };
+/** A value, and the version of its row when it was read. */
+export type Versioned<Value> = { readonly value: Value; readonly version: string };
 export type Vault = ReturnType<typeof createVault>;
 
 type Kinds = { grant: Grant; client: OAuthClientInformationMixed; challenge: Challenge };
 
-/** Stands for "no issuer yet". */
-const NOBODY = '';
+/** The issuer of a challenge, which comes before any issuer is known. */
+const NO_ISSUER = '';
 
 export function createVault(store: Store, directory: string) {
   const seal = openSeal(directory);
-  /** The last one opened of each place: a token is wanted for every request, and seldom changes. */
-  const opened = new Map<string, Kept<unknown>>();
+  /** The last value that was decrypted of each row: every request needs a token, and tokens seldom change. */
+  const opened = new Map<string, Versioned<unknown>>();
 
-  function open<Kind extends keyof Kinds>(row: CredentialRow | undefined): Kept<Kinds[Kind]> | undefined {
+  function open<Kind extends keyof Kinds>(row: CredentialRow | undefined): Versioned<Kinds[Kind]> | undefined {
     if (!row) return undefined;
     const name = nameOf(row.kind, row.issuer, [row.server, row.resource, row.principal]);
     const known = opened.get(name);
-    if (known?.version === row.version) return known as Kept<Kinds[Kind]>;
+    if (known?.version === row.version) return known as Versioned<Kinds[Kind]>;
     const text = seal.open(row.body, name);
     if (text === undefined) return undefined;
-    const kept = { value: JSON.parse(text), version: row.version };
-    opened.set(name, kept);
-    return kept;
+    const found = { value: JSON.parse(text), version: row.version };
+    opened.set(name, found);
+    return found;
   }
 
-  async function put<Kind extends keyof Kinds>(kind: Kind, issuer: string, place: Place, value: Kinds[Kind]) {
-    const body = seal.seal(JSON.stringify(value), nameOf(kind, issuer, keysOf(place)));
-    await store.commit('putCredential', [kind, issuer, ...keysOf(place), body, randomUUID(), Date.now()]);
+  async function put<Kind extends keyof Kinds>(kind: Kind, issuer: string, account: Account, value: Kinds[Kind]) {
+    const body = seal.seal(JSON.stringify(value), nameOf(kind, issuer, keysOf(account)));
+    await store.commit('putCredential', [kind, issuer, ...keysOf(account), body, randomUUID(), Date.now()]);
   }
 
-  const find = <Kind extends keyof Kinds>(kind: Kind, issuer: string, place: Place) =>
-    open<Kind>(store.get<CredentialRow>('credential', [kind, issuer, ...keysOf(place)]));
-  const newest = <Kind extends keyof Kinds>(kind: Kind, place: Place) =>
-    open<Kind>(store.get<CredentialRow>('newestCredential', [kind, ...keysOf(place)]));
+  const find = <Kind extends keyof Kinds>(kind: Kind, issuer: string, account: Account) =>
+    open<Kind>(store.get<CredentialRow>('credential', [kind, issuer, ...keysOf(account)]));
+  const newest = <Kind extends keyof Kinds>(kind: Kind, account: Account) =>
+    open<Kind>(store.get<CredentialRow>('newestCredential', [kind, ...keysOf(account)]));
 
   return {
-    grant: (place: Place) => newest('grant', place),
-    saveGrant: (place: Place, grant: Grant) => put('grant', grant.issuer, place, grant),
-    /** Only if it is still the one that was read. */
-    async dropGrant(place: Place, { value, version }: Kept<Grant>): Promise<void> {
-      await store.commit('deleteCredential', ['grant', value.issuer, ...keysOf(place), version]);
+    grant: (account: Account) => newest('grant', account),
+    saveGrant: (account: Account, grant: Grant) => put('grant', grant.issuer, account, grant),
+    /** Only if the row still has the version that was read. */
+    async dropGrant(account: Account, { value, version }: Versioned<Grant>): Promise<void> {
+      await store.commit('deleteCredential', ['grant', value.issuer, ...keysOf(account), version]);
     },
-    client: (place: Place, issuer: string) => find('client', issuer, place)?.value,
-    newestClient: (place: Place) => newest('client', place)?.value,
-    saveClient: (place: Place, issuer: string, client: OAuthClientInformationMixed) =>
-      put('client', issuer, place, client),
-    async dropClient(place: Place, issuer: string): Promise<void> {
-      const found = find('client', issuer, place);
-      if (found) await store.commit('deleteCredential', ['client', issuer, ...keysOf(place), found.version]);
+    client: (account: Account, issuer: string) => find('client', issuer, account)?.value,
+    newestClient: (account: Account) => newest('client', account)?.value,
+    saveClient: (account: Account, issuer: string, client: OAuthClientInformationMixed) =>
+      put('client', issuer, account, client),
+    async dropClient(account: Account, issuer: string): Promise<void> {
+      const found = find('client', issuer, account);
+      if (found) await store.commit('deleteCredential', ['client', issuer, ...keysOf(account), found.version]);
     },
-    challenge: (place: Place) => find('challenge', NOBODY, place)?.value,
-    saveChallenge: (place: Place, challenge: Challenge) => put('challenge', NOBODY, place, challenge),
+    challenge: (account: Account) => find('challenge', NO_ISSUER, account)?.value,
+    saveChallenge: (account: Account, challenge: Challenge) => put('challenge', NO_ISSUER, account, challenge),
     /** Forgets every grant of that server and principal, whatever the address. */
-    async forget({ server, principal }: Place): Promise<void> {
+    async forget({ server, principal }: Account): Promise<void> {
       await store.commit('deleteGrants', [server, principal]);
     },
   };
@@ -92,8 +93,8 @@ export function createVault(store: Store, directory: string) {
 
 type Keys = readonly [server: string, resource: string, principal: string];
 
-/** Of an address only a digest is written down: its query may be a secret. */
-const keysOf = ({ server, resource, principal }: Place): Keys => [
+/** The row holds a digest of the address: its query may be a secret. */
+const keysOf = ({ server, resource, principal }: Account): Keys => [
   server,
   createHash('sha256').update(resource).digest('base64url'),
   principal,

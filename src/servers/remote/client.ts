@@ -1,5 +1,5 @@
-// The HTTP client of one server: every request carries who we are, follows the server only within its own origin, and
-// answers one challenge. What can go wrong before a response is of three kinds, and each is said as what it is.
+// The HTTP client of one server: every request carries our credentials, follows redirects within the server's own origin only,
+// and answers one challenge. What goes wrong before a response is one of four kinds of trouble.
 
 import { Pool } from 'undici';
 import type { RemoteServer } from '../../config/schema.ts';
@@ -9,116 +9,167 @@ import { type Authorizer, isChallenge } from './authorizer.ts';
 import { type Exchange, exchange, type Head, type Message, type Reader } from './exchange.ts';
 
 export type Trouble = {
-  /** It never left; it left and nobody knows; it was not taken; it was not taken and a person must log in. */
+  /** Never sent · sent, outcome unknown · sent and not taken · not taken because a person must log in. */
   readonly kind: 'unsent' | 'broken' | 'refused' | 'unauthorized';
   readonly why: string;
 };
 export type Sending = Omit<Message, 'path' | 'headMs'> & {
-  /** Elsewhere than the server's own address. */
+  /** Instead of the path of the server's address. */
   readonly path?: string;
   readonly headMs?: number;
   onHead(head: Head): Reader;
   onTrouble(trouble: Trouble): void;
 };
 export type Sent = { abort(): void; readonly wasSent: boolean };
-export type Client = ReturnType<typeof createClient>;
 
 const MAX_REDIRECTS = 3;
 const MAX_IGNORED_BYTES = 64 * 1024;
 const CONNECT_MS = 10_000;
-/** They say how a message is carried, which is not for a configuration to say. */
+/** Headers about the connection itself, which a configuration must not set. */
 const NOT_OURS_TO_SEND = /^(connection|keep-alive|transfer-encoding|content-length|upgrade|expect|te|trailer)$/;
 
-export function createClient(address: Address, config: RemoteServer, authorizer: Authorizer) {
-  const pool = new Pool(address.origin, { connect: { timeout: CONNECT_MS }, bodyTimeout: 0, headersTimeout: 0 });
-  const running = new Set<Exchange>();
-  const fixed = lowered(config.headers);
+export class Client {
+  readonly #ports: Ports;
 
-  function send(sending: Sending): Sent {
-    const { method, body, onTrouble } = sending;
-    let current: Exchange | undefined;
-    let isOver = false;
-    let wasSent = false;
-
-    const give = (kind: Trouble['kind'], why: string): void => {
-      if (isOver) return;
-      isOver = true;
-      onTrouble({ kind, why });
-    };
-
-    async function attempt(path: string, redirects: number, isSecond: boolean): Promise<void> {
-      const credentials = await authorizer.headers();
-      if (isOver) return;
-      const headers = { ...fixed, ...lowered(credentials), ...sending.headers };
-      const message: Message = { method, path, headers, headMs: sending.headMs ?? 0, ...(body && { body }) };
-      const mine = exchange(pool, message, {
-        onHead: (head) => over(mine, onHead(head)),
-        onFailed(why, left) {
-          running.delete(mine);
-          give(left ? 'broken' : 'unsent', why);
-        },
-      });
-      current = mine;
-      running.add(mine);
-
-      function onHead(head: Head): Reader {
-        wasSent = true;
-        if (head.status >= 300 && head.status < 400) return redirected(head);
-        if (isChallenge(head.status, head.headers)) return challenged(head);
-        const encoding = head.headers['content-encoding'] ?? 'identity';
-        if (encoding === 'identity') return sending.onHead(head);
-        give('refused', `it answered in the encoding ${String(encoding).slice(0, 20)}, which was not asked for`);
-        return ignore({ abort: () => drop(mine) });
-      }
-
-      function redirected({ status, headers: { location } }: Head): Reader {
-        const next = location === undefined ? undefined : pathWithin(address, location);
-        // 301 to 303 make a GET of a POST, and a message would be lost on the way.
-        const isKept = status === 307 || status === 308 || method === 'GET';
-        if (location === undefined) give('refused', `it answered HTTP ${status} without saying where to`);
-        else if (next === undefined)
-          give('refused', `it redirects to ${hostOf(address, location)}, another origin; set its url to the final one`);
-        else if (!isKept) give('refused', `it answers a ${method} with HTTP ${status}; set its url to the final one`);
-        else if (redirects >= MAX_REDIRECTS) give('refused', 'it redirects in circles');
-        else again(next, redirects + 1, isSecond);
-        return ignore({ abort: () => drop(mine) });
-      }
-
-      function challenged({ status, headers: given }: Head): Reader {
-        const refused = (): void => give('unauthorized', `it answered HTTP ${status}`);
-        if (isSecond) refused();
-        else
-          authorizer.challenged({ status, headers: given }).then(
-            (isMended) => (isMended ? again(path, redirects, true) : refused()),
-            (error) => give('refused', sentence(error)), // which may pass, unlike the want of a login
-          );
-        return ignore({ abort: () => drop(mine) });
-      }
-    }
-
-    function again(path: string, redirects: number, isSecond: boolean): void {
-      attempt(path, redirects, isSecond).catch((error) => give('unsent', sentence(error)));
-    }
-
-    again(sending.path ?? address.path, 0, false);
-    return {
-      abort(): void {
-        isOver = true;
-        if (current) drop(current);
-      },
-      get wasSent() {
-        return wasSent || current?.wasSent === true;
-      },
+  constructor(address: Address, config: RemoteServer, authorizer: Authorizer) {
+    this.#ports = {
+      address,
+      authorizer,
+      pool: new Pool(address.origin, { connect: { timeout: CONNECT_MS }, bodyTimeout: 0, headersTimeout: 0 }),
+      headers: lowered(config.headers),
+      running: new Set(),
     };
   }
 
-  function drop(mine: Exchange): void {
-    running.delete(mine);
+  send(sending: Sending): Sent {
+    return new Delivery(this.#ports, sending);
+  }
+
+  pause(): void {
+    for (const each of this.#ports.running) each.pause();
+  }
+
+  resume(): void {
+    for (const each of this.#ports.running) each.resume();
+  }
+
+  destroy(): void {
+    const { running, pool } = this.#ports;
+    for (const each of running) each.abort();
+    running.clear();
+    pool.destroy().catch(() => {}); // its requests were aborted already
+  }
+}
+
+type Ports = {
+  readonly address: Address;
+  readonly authorizer: Authorizer;
+  readonly pool: Pool;
+  /** Those of the configuration. */
+  readonly headers: Record<string, string>;
+  readonly running: Set<Exchange>;
+};
+/** One try to send the message: a redirect or a challenge leads to the next. */
+type Attempt = { readonly path: string; readonly redirects: number; readonly isSecond: boolean };
+
+/** One message on its way, through redirects and a challenge. */
+class Delivery implements Sent {
+  readonly #ports: Ports;
+  readonly #sending: Sending;
+  #current: Exchange | undefined;
+  #isOver = false;
+  #wasSent = false;
+
+  constructor(ports: Ports, sending: Sending) {
+    this.#ports = ports;
+    this.#sending = sending;
+    this.#start({ path: sending.path ?? ports.address.path, redirects: 0, isSecond: false });
+  }
+
+  get wasSent(): boolean {
+    return this.#wasSent || this.#current?.wasSent === true;
+  }
+
+  abort(): void {
+    this.#isOver = true;
+    if (this.#current) this.#drop(this.#current);
+  }
+
+  #start(attempt: Attempt): void {
+    this.#attempt(attempt).catch((error) => this.#give('unsent', sentence(error)));
+  }
+
+  async #attempt(attempt: Attempt): Promise<void> {
+    const { authorizer, pool, headers: fixed, running } = this.#ports;
+    const { method, body, headers: own, headMs = 0 } = this.#sending;
+    const credentials = await authorizer.headers();
+    if (this.#isOver) return;
+    const headers = { ...fixed, ...lowered(credentials), ...own };
+    const mine = exchange(
+      pool,
+      { method, path: attempt.path, headers, headMs, ...(body && { body }) },
+      {
+        onHead: (head) => this.#forgetting(mine, this.#onHead(attempt, mine, head)),
+        onFailed: (why, left) => {
+          running.delete(mine);
+          this.#give(left ? 'broken' : 'unsent', why);
+        },
+      },
+    );
+    this.#current = mine;
+    running.add(mine);
+  }
+
+  #onHead(attempt: Attempt, mine: Exchange, head: Head): Reader {
+    this.#wasSent = true;
+    const encoding = head.headers['content-encoding'] ?? 'identity';
+    if (head.status >= 300 && head.status < 400) this.#redirected(attempt, head);
+    else if (isChallenge(head.status, head.headers)) this.#challenged(attempt, head);
+    else if (encoding === 'identity') return this.#sending.onHead(head);
+    else this.#give('refused', `it answered in the encoding ${String(encoding).slice(0, 20)}, which was not asked for`);
+    return ignore({ abort: () => this.#drop(mine) });
+  }
+
+  #redirected({ redirects, isSecond }: Attempt, { status, headers: { location } }: Head): void {
+    const { address } = this.#ports;
+    const { method } = this.#sending;
+    if (location === undefined) return this.#give('refused', `it answered HTTP ${status} without saying where to`);
+    const path = pathWithin(address, location);
+    if (path === undefined) {
+      const host = hostOf(address, location);
+      return this.#give('refused', `it redirects to ${host}, another origin; set its url to the final one`);
+    }
+    // 301 to 303 make a GET of a POST, and its message would be lost.
+    const keepsMethod = status === 307 || status === 308 || method === 'GET';
+    if (!keepsMethod)
+      return this.#give('refused', `it answers a ${method} with HTTP ${status}; set its url to the final one`);
+    if (redirects >= MAX_REDIRECTS) return this.#give('refused', 'it redirects in circles');
+    this.#start({ path, redirects: redirects + 1, isSecond });
+  }
+
+  #challenged(attempt: Attempt, { status, headers }: Head): void {
+    const refused = (): void => this.#give('unauthorized', `it answered HTTP ${status}`);
+    if (attempt.isSecond) return refused();
+    this.#ports.authorizer.challenged({ status, headers }).then(
+      (isMended) => (isMended ? this.#start({ ...attempt, isSecond: true }) : refused()),
+      (error) => this.#give('refused', sentence(error)), // a renewal that failed for now, unlike a missing login
+    );
+  }
+
+  #give(kind: Trouble['kind'], why: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#sending.onTrouble({ kind, why });
+  }
+
+  #drop(mine: Exchange): void {
+    this.#ports.running.delete(mine);
     mine.abort();
   }
 
-  /** Forgets the exchange when its body is over. */
-  function over(mine: Exchange, reader: Reader): Reader {
+  /** Forgets the exchange when its body is read. */
+  #forgetting(mine: Exchange, reader: Reader): Reader {
+    const { running } = this.#ports;
     return {
       onChunk: reader.onChunk,
       onEnd() {
@@ -131,24 +182,9 @@ export function createClient(address: Address, config: RemoteServer, authorizer:
       },
     };
   }
-
-  return {
-    send,
-    pause(): void {
-      for (const each of running) each.pause();
-    },
-    resume(): void {
-      for (const each of running) each.resume();
-    },
-    destroy(): void {
-      for (const each of running) each.abort();
-      running.clear();
-      pool.destroy().catch(() => {}); // nobody is left who could be told
-    },
-  };
 }
 
-/** Reads a body to its end, so that the connection can be used again; a long one is not worth it. */
+/** Reads a body to its end, so that the connection can be used again; a long body is aborted. */
 export function ignore(exchanged: { abort(): void }, onEnd: () => void = () => {}): Reader {
   let bytes = 0;
   return {

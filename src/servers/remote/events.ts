@@ -2,9 +2,9 @@
 // kinds of line ends. Time is linear in the input, memory bounded by `maxBytes`; data within one chunk is not copied.
 
 export type EventOptions = {
-  /** The most that one event may have, in lines and in data. */
+  /** The longest line, and the most data of one event. */
   readonly maxBytes: number;
-  /** `data` is undefined for an event without any, whose id counts all the same. */
+  /** `data` is undefined for an event without data, whose id counts nevertheless. */
   readonly onEvent: (type: string, data: Buffer | undefined, id: string | undefined) => void;
   readonly onRetry: (ms: number) => void;
   /** Called once; all further input is ignored. */
@@ -17,7 +17,7 @@ const CR = 0x0d;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const NEWLINE = Buffer.from('\n');
-/** The name of a field is not part of the data. */
+/** Allowed beyond the limit for the name of a field. */
 const FIELD_BYTES = 64;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -86,7 +86,7 @@ export function readEvents({ maxBytes, onEvent, onRetry, onTooLong }: EventOptio
   return { push };
 }
 
-/** Pieces that become one: the only one as it is, several by copy into room that doubles. */
+/** Joins pieces: a single one is given back uncopied, several are copied into a buffer that doubles. */
 function pile() {
   let only: Buffer | undefined;
   let room: Buffer = Buffer.alloc(0);

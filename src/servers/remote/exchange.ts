@@ -1,11 +1,11 @@
-// One HTTP request and what comes back of it, on undici's bare dispatch: bytes out, bytes in, and the one fact that its
-// comfortable calls hide: whether the request had left before it failed. Nothing is heard after `abort`.
+// One HTTP request and its response, on undici's bare dispatch: bytes out, bytes in, and the one fact that undici's `request`
+// hides: whether the request had left before it failed. No callback comes after `abort`.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
 export type Head = { readonly status: number; readonly headers: IncomingHttpHeaders };
-/** Takes the body of a response; of `onEnd` and `onBroken` exactly one comes, unless it is aborted. */
+/** Takes the body of a response; exactly one of `onEnd` and `onBroken` is called, unless the exchange is aborted. */
 export type Reader = { onChunk(chunk: Buffer): void; onEnd(): void; onBroken(why: string): void };
 
 export type Message = {
@@ -13,7 +13,7 @@ export type Message = {
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body?: Buffer;
-  /** How long the head of the response may take; 0 = its caller has a deadline. */
+  /** How long the head of the response may take; 0 is no limit. */
   readonly headMs: number;
 };
 export type Receiver = {
@@ -54,7 +54,7 @@ export function exchange(dispatcher: Dispatcher, message: Message, { onHead, onF
       isOver = true;
       reader?.onEnd();
     },
-    // Some errors come before `dispatch` has returned, and whoever listens has not got the exchange yet.
+    // Some errors come before `dispatch` has returned, when the caller does not have the exchange yet.
     onResponseError: (_, error) => (isDispatched ? failed(error) : queueMicrotask(() => failed(error))),
   };
   const { method, path, headers, body, headMs } = message;
@@ -106,7 +106,7 @@ function trouble(error: Error): string {
   return `${words} (${code})`;
 }
 
-/** The whole body, or what came of it and why it is not whole. */
+/** Collects the body; `why` says why it is not whole. */
 export function collect(maxBytes: number, stop: () => void, onBody: (body: Buffer, why?: string) => void): Reader {
   const pieces: Buffer[] = [];
   let bytes = 0;

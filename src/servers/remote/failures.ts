@@ -1,5 +1,5 @@
-// What a caller is told when a request to a remote server failed on its way: the server's own error if it sent one, else
-// as much as HTTP lets us know of its fate. A server is named with its host, never with its path or query.
+// The failure of a request to a remote server: the server's own error if it sent one, else as much as HTTP tells of whether the
+// request was carried out. A server is named with its host, never with its path or query.
 
 import type { Delivery, Failure, FailureCode } from '../../protocol/failures.ts';
 import { readFrame } from '../../protocol/frame.ts';
@@ -8,7 +8,7 @@ import type { Trouble } from './client.ts';
 
 export type Say = ReturnType<typeof failures>;
 
-/** The error in the body of a response, and to whom it is; `null` where it is to no request in particular. */
+/** The error in the body of a response, with the id of its request; `null` where it is about no request in particular. */
 export type Refusal = { readonly id: string; readonly error: Buffer };
 
 export function refusalIn(body: Buffer): Refusal | undefined {
@@ -18,8 +18,8 @@ export function refusalIn(body: Buffer): Refusal | undefined {
 }
 
 /**
- * Whether a server has forgotten the session. The specification says 404; many that were written after the SDK's examples
- * say 400 and to no request. An unknown method may be a 404 as well, and then it is this request's own.
+ * Whether a server has forgotten the session. The specification says 404; many servers that follow the SDK's examples answer
+ * 400 with an error of no request. An unknown method may be a 404 as well, with an error of the request itself.
  */
 export function saysSessionGone(status: number, refusal: Refusal | undefined, id?: string): boolean {
   const { code, message } = refusal ? (parsed(refusal.error) as { code?: unknown; message?: unknown }) : {};
@@ -30,7 +30,10 @@ export function saysSessionGone(status: number, refusal: Refusal | undefined, id
 export function failures(server: string, where: string) {
   const about = `server ${server} at ${where}`;
   const fail = (code: FailureCode, delivery: Delivery, message: string): Failure => ({
-    ...{ code, delivery, message: `${about} ${message}`, server },
+    code,
+    delivery,
+    message: `${about} ${message}`,
+    server,
   });
   const lost = (why: string): Failure =>
     fail('lost', 'outcome unknown', `did not answer: ${why}; the request was sent and its outcome is unknown`);
@@ -38,7 +41,7 @@ export function failures(server: string, where: string) {
   return {
     lost,
     tooLarge: (why: string): Failure => fail('tooLarge', 'outcome unknown', `answered too much: ${why}`),
-    /** A response that is none of the kinds there are. */
+    /** The response is neither JSON nor an event stream, or no answer. */
     unreadable: (why: string): Failure => fail('rejected', 'outcome unknown', `gave no answer: ${why}`),
     trouble({ kind, why }: Trouble): Failure {
       switch (kind) {

@@ -1,6 +1,6 @@
-// The link to a server over Streamable HTTP: each message is a POST, each request is answered on its own response, and what
-// belongs to no request comes on a standing GET. When the server has forgotten the session, a new one takes its place:
-// who was refused is sent again, once, on the new one; who was already being answered is told that nobody knows.
+// The link to a server over Streamable HTTP: each message is a POST, each request is answered on its own response, and messages
+// that belong to no request come on the stream of a GET. When the server has forgotten the session, a new one is opened: a
+// request that was refused for it is sent again, once; one that was already being answered fails with an unknown outcome.
 
 import type { Call } from '../../calls/call.ts';
 import type { Era } from '../../protocol/eras.ts';
@@ -8,10 +8,8 @@ import type { Link, LinkEvents } from '../link.ts';
 import { type Client, ignore, type Sent } from './client.ts';
 import type { Head } from './exchange.ts';
 import { type Refusal, type Say, saysSessionGone } from './failures.ts';
-import { createOutstanding } from './outstanding.ts';
-import { type Post, postRequest } from './post.ts';
-import { createSidePosts } from './side.ts';
-import { createStream, type Stream } from './stream.ts';
+import { OneWayPosts, Outstanding, RequestPost } from './posts.ts';
+import { Stream } from './stream.ts';
 
 export type HttpOptions = {
   readonly client: Client;
@@ -21,173 +19,222 @@ export type HttpOptions = {
   readonly maxPosts: number;
   /** How long the DELETE of the session may take. */
   readonly goodbyeMs: number;
-  /** What the headers of a request say of its body. */
+  /** The headers of a request that repeat what its body says. */
   readonly headersOf: (call: Call) => Record<string, string>;
   readonly onDebug: (text: string) => void;
-  /** It answered the first `initialize` as a server of 2024-11-05 does; `giveUp` if it is none. */
+  /** The server answered the first `initialize` as one of 2024-11-05 does; `giveUp` if it is none. */
   readonly onLegacy: (request: Request, giveUp: () => void) => void;
 };
 export type Request = { readonly frame: Buffer; readonly id: string; readonly call: Call };
 
-/** Without a post it waits for the session. */
-type Sending = Request & { epoch: number; isSecond: boolean; post: Post | undefined };
+/** Without a post the request waits for the session. `epoch` is that of the session it was sent in. */
+type Sending = Request & { epoch: number; isSecond: boolean; post: RequestPost | undefined };
 
-/** How long those who were not refused may still be answered after the session was forgotten. */
+/** How long requests that were not refused may still be answered after the session was forgotten. */
 const LAST_WORDS_MS = 5_000;
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+const FORGOTTEN = 'it forgot the session';
 
-export function httpLink(options: HttpOptions): Link {
-  const { client, events, say, maxBytes, onDebug } = options;
-  const sendings = createOutstanding<Sending>(options.maxPosts, events.onRoom);
-  const side = createSidePosts({ client, events, onDebug });
-  let phase: 'opening' | 'open' | 'over' = 'opening';
-  let isFirst = true;
-  let isProven = false;
-  let epoch = 0;
-  let session: string | undefined;
-  let era: Era | undefined;
-  let standing: Stream | undefined;
-  let timer: NodeJS.Timeout | undefined;
+export class HttpLink implements Link {
+  readonly #options: HttpOptions;
+  readonly #sendings: Outstanding<Sending>;
+  readonly #oneWay: OneWayPosts;
+  #phase: 'opening' | 'open' | 'over' = 'opening';
+  /** No session was opened yet: the server may be a legacy one. */
+  #isFirst = true;
+  /** The present session has answered a request: a server that forgets it before that forgets every session at once. */
+  #isProven = false;
+  /** Counts the sessions. */
+  #epoch = 0;
+  #session: string | undefined;
+  #era: Era | undefined;
+  /** Brings the messages that belong to no request. */
+  #stream: Stream | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  const common = (): Record<string, string> => ({
-    ...(session !== undefined && { 'mcp-session-id': session }),
-    ...(era !== undefined && { 'mcp-protocol-version': era }),
-  });
+  constructor(options: HttpOptions) {
+    this.#options = options;
+    this.#sendings = new Outstanding(options.maxPosts, options.events.onRoom);
+    this.#oneWay = new OneWayPosts(options);
+  }
 
-  function start(sending: Sending): void {
+  // ── Requests ───────────────────────────────────────────────────────────────
+
+  request(frame: Buffer, id: string, call: Call): void {
+    const sending: Sending = { frame, id, call, epoch: this.#epoch, isSecond: false, post: undefined };
+    this.#sendings.add(id, sending);
+    if (this.#phase === 'open' || call.method === 'initialize') this.#start(sending);
+  }
+
+  drop(id: string): boolean {
+    const post = this.#sendings.get(id)?.post;
+    post?.abort();
+    this.#sendings.remove(id);
+    return post?.wasSent === true;
+  }
+
+  hasRoom(): boolean {
+    return this.#phase === 'open' && this.#sendings.hasRoom();
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      ...(this.#session !== undefined && { 'mcp-session-id': this.#session }),
+      ...(this.#era !== undefined && { 'mcp-protocol-version': this.#era }),
+    };
+  }
+
+  #start(sending: Sending): void {
     const { id, frame, call } = sending;
     const isInitialize = call.method === 'initialize';
-    const under = common();
-    sending.epoch = epoch;
-    sending.post = postRequest(
-      { client, events, say, maxBytes },
-      {
-        ...{ id, frame, headers: { ...under, ...options.headersOf(call) }, streamHeaders: () => under },
-        onHead: isInitialize ? begin : prove,
-        isTaken: (status, refusal) => (isInitialize ? isLegacy : isGone)(sending, status, refusal),
-        onDone: () => sendings.remove(id),
-      },
-    );
+    const headers = this.#headers();
+    sending.epoch = this.#epoch;
+    sending.post = new RequestPost(this.#options, {
+      id,
+      frame,
+      headers: { ...headers, ...this.#options.headersOf(call) },
+      streamHeaders: () => headers,
+      onHead: (head) => (isInitialize ? this.#begin(head) : this.#prove(head)),
+      isTaken: (status, refusal) =>
+        isInitialize ? this.#isLegacy(sending, status, refusal) : this.#isGone(sending, status, refusal),
+      onDone: () => this.#sendings.remove(id),
+    });
   }
 
-  function begin({ status, headers }: Head): void {
+  #begin({ status, headers }: Head): void {
     const given = headers['mcp-session-id'];
-    if (status < 300) session = typeof given === 'string' && SESSION_ID.test(given) ? given : undefined;
+    if (status < 300) this.#session = typeof given === 'string' && SESSION_ID.test(given) ? given : undefined;
   }
 
-  function prove({ status }: Head): void {
-    if (status < 300) isProven = true;
+  #prove({ status }: Head): void {
+    if (status < 300) this.#isProven = true;
   }
 
-  function isLegacy(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
-    if (!isFirst || ![400, 404, 405].includes(status)) return false;
-    sendings.remove(sending.id);
-    options.onLegacy(sending, () => events.onFailed(sending.id, say.status(status, refusal)));
+  #isLegacy(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
+    if (!this.#isFirst || ![400, 404, 405].includes(status)) return false;
+    const { events, say, onLegacy } = this.#options;
+    this.#sendings.remove(sending.id);
+    onLegacy(sending, () => events.onFailed(sending.id, say.status(status, refusal)));
     return true;
   }
 
-  function isGone(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
-    const isStale = sending.epoch !== epoch;
-    if (sending.isSecond || !(isStale || session) || !saysSessionGone(status, refusal, sending.id)) return false;
+  #isGone(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
+    const hadSession = sending.epoch !== this.#epoch || this.#session !== undefined;
+    if (sending.isSecond || !hadSession || !saysSessionGone(status, refusal, sending.id)) return false;
     sending.isSecond = true;
     sending.post = undefined;
-    lose(sending.epoch);
-    if (phase === 'open') start(sending);
+    this.#lose(sending.epoch);
+    if (this.#phase === 'open') this.#start(sending);
     return true;
   }
 
-  /** Whoever notices first opens the new session; the others find it opening, or open. */
-  function lose(lost: number): void {
-    if (lost !== epoch || phase !== 'open') return;
-    if (!isProven) return events.onClosed('it forgets its sessions at once', false);
-    epoch++;
-    phase = 'opening';
-    isProven = false;
-    session = undefined;
-    era = undefined;
-    standing?.stop();
-    for (const [, { post }] of sendings.entries()) if (post?.isAnswering) post.fail(FORGOTTEN);
-    timer = setTimeout(endOlder, LAST_WORDS_MS, epoch);
+  // ── The session ────────────────────────────────────────────────────────────
+
+  negotiated(era: Era): void {
+    this.#era = era;
+  }
+
+  /** The first message that learns of the loss has a new session opened; the others find it opening, or open. */
+  #lose(lost: number): void {
+    if (lost !== this.#epoch || this.#phase !== 'open') return;
+    const { events } = this.#options;
+    if (!this.#isProven) return events.onClosed('it forgets its sessions at once', false);
+    this.#epoch++;
+    this.#phase = 'opening';
+    this.#isProven = false;
+    this.#session = undefined;
+    this.#era = undefined;
+    this.#stream?.stop();
+    for (const [, { post }] of this.#sendings.entries()) if (post?.isAnswering) post.fail(FORGOTTEN);
+    this.#timer = setTimeout((epoch: number) => this.#endOlder(epoch), LAST_WORDS_MS, this.#epoch);
     events.onSessionLost();
   }
 
-  function endOlder(than: number): void {
-    for (const [, { post, epoch: mine }] of sendings.entries()) if (mine < than) post?.fail(FORGOTTEN);
+  #endOlder(than: number): void {
+    for (const [, { post, epoch }] of this.#sendings.entries()) if (epoch < than) post?.fail(FORGOTTEN);
   }
 
-  function opened(): void {
-    if (phase !== 'opening') return;
-    phase = 'open';
-    isFirst = false;
-    for (const [, sending] of sendings.entries()) if (!sending.post) start(sending);
-    standing = createStream({
-      ...{ client, maxBytes, headers: common, isStanding: true, isWanted: () => phase === 'open' },
-      ...{ onMessage: (data) => events.onMessage(data), onChunk: events.onChunk, onUnreachable: events.onUnreachable },
+  #opened(): void {
+    if (this.#phase !== 'opening') return;
+    const { client, maxBytes, events, onDebug } = this.#options;
+    this.#phase = 'open';
+    this.#isFirst = false;
+    for (const [, sending] of this.#sendings.entries()) if (!sending.post) this.#start(sending);
+    this.#stream = new Stream({
+      client,
+      maxBytes,
+      headers: () => this.#headers(),
+      mayBeginAnew: true,
+      isWanted: () => this.#phase === 'open',
+      onMessage: (data) => events.onMessage(data),
+      onChunk: events.onChunk,
+      onUnreachable: events.onUnreachable,
       onOver: (why) => onDebug(`it has no standing stream: ${why}`),
       onTooLong: () => events.onClosed('it sent a frame of more than x-troupe.maxFrameBytes', false),
     });
-    standing.open();
+    this.#stream.open();
     events.onRoom();
   }
 
-  function sideways(frame: Buffer, headers: Record<string, string>, onDone: () => void = () => {}): void {
-    const mine = epoch;
-    const hadSession = session !== undefined;
-    side.send({
-      ...{ frame, headers: { ...common(), ...headers }, onDone },
+  // ── One-way messages ───────────────────────────────────────────────────────
+
+  /** Before the session is open, only the notification that opens it is sent. */
+  notify(frame: Buffer, method: string): void {
+    const isOpening = method === 'notifications/initialized';
+    if (!isOpening && this.#phase !== 'open') return;
+    this.#send(frame, { 'mcp-method': method }, isOpening ? () => this.#opened() : () => {});
+  }
+
+  reply(frame: Buffer): boolean {
+    if (this.#phase === 'open') this.#send(frame, {}, () => {});
+    return this.#oneWay.hasRoom();
+  }
+
+  #send(frame: Buffer, headers: Record<string, string>, onDone: () => void): void {
+    const epoch = this.#epoch;
+    const hadSession = this.#session !== undefined;
+    this.#oneWay.send({
+      frame,
+      headers: { ...this.#headers(), ...headers },
+      onDone,
       onRefused: (status, refusal) => {
-        if (hadSession && saysSessionGone(status, refusal)) lose(mine);
+        if (hadSession && saysSessionGone(status, refusal)) this.#lose(epoch);
       },
     });
   }
 
-  return {
-    request(frame, id, call) {
-      const sending = sendings.add(id, { frame, id, call, epoch, isSecond: false, post: undefined });
-      if (phase === 'open' || call.method === 'initialize') start(sending);
-    },
-    /** Before the session is open there is nobody to be told of anything but that. */
-    notify(frame, method) {
-      const isOpening = method === 'notifications/initialized';
-      if (isOpening || phase === 'open') sideways(frame, { 'mcp-method': method }, isOpening ? opened : undefined);
-    },
-    reply(frame) {
-      if (phase === 'open') sideways(frame, {});
-      return side.hasRoom();
-    },
-    drop(id) {
-      const post = sendings.get(id)?.post;
-      post?.abort();
-      sendings.remove(id);
-      return post?.wasSent === true;
-    },
-    negotiated(next) {
-      era = next;
-    },
-    hasRoom: () => phase === 'open' && sendings.hasRoom(),
-    pause: client.pause,
-    resume: client.resume,
-    close() {
-      const headers = common();
-      const hadSession = session !== undefined && phase !== 'over';
-      phase = 'over';
-      standing?.stop();
-      const done = (): void => events.onClosed('it was closed', false);
-      timer = setTimeout(done, hadSession ? options.goodbyeMs : 0);
-      if (!hadSession) return;
-      const sent: Sent = client.send({
-        ...{ method: 'DELETE', headers, onTrouble: done },
-        onHead: () => ignore({ abort: () => sent.abort() }, done),
-      });
-    },
-    kill() {
-      phase = 'over';
-      clearTimeout(timer);
-      standing?.stop();
-      for (const [, { post }] of sendings.entries()) post?.abort();
-      client.destroy();
-    },
-  };
-}
+  // ── The end ────────────────────────────────────────────────────────────────
 
-const FORGOTTEN = 'it forgot the session';
+  pause(): void {
+    this.#options.client.pause();
+  }
+
+  resume(): void {
+    this.#options.client.resume();
+  }
+
+  close(): void {
+    const { client, events, goodbyeMs } = this.#options;
+    const headers = this.#headers();
+    const hadSession = this.#session !== undefined && this.#phase !== 'over';
+    this.#phase = 'over';
+    this.#stream?.stop();
+    const done = (): void => events.onClosed('it was closed', false);
+    this.#timer = setTimeout(done, hadSession ? goodbyeMs : 0);
+    if (!hadSession) return;
+    const sent: Sent = client.send({
+      method: 'DELETE',
+      headers,
+      onTrouble: done,
+      onHead: () => ignore({ abort: () => sent.abort() }, done),
+    });
+  }
+
+  kill(): void {
+    this.#phase = 'over';
+    clearTimeout(this.#timer);
+    this.#stream?.stop();
+    for (const [, { post }] of this.#sendings.entries()) post?.abort();
+    this.#options.client.destroy();
+  }
+}

@@ -1,5 +1,5 @@
-// The link to a server on the network, by the transport its configuration names. One that is said to speak Streamable HTTP
-// and turns out to be older is spoken to as the older one.
+// The link to a server on the network, by the transport its configuration names. A server of 2024-11-05 that is configured for
+// Streamable HTTP is spoken to over HTTP+SSE.
 
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { RemoteServer } from '../../config/schema.ts';
@@ -7,68 +7,88 @@ import type { Link, LinkEvents } from '../link.ts';
 import type { Member } from '../member.ts';
 import { addressOf } from './address.ts';
 import { type Authorizer, staticAuthorizer } from './authorizer.ts';
-import { createClient } from './client.ts';
+import { Client } from './client.ts';
 import { failures } from './failures.ts';
-import { httpLink } from './http.ts';
+import { HttpLink } from './http.ts';
 import { mirroredHeaders } from './mirrored.ts';
-import { sseLink } from './sse.ts';
-import { webSocketLink } from './websocket.ts';
+import { SseLink } from './sse.ts';
+import { WebSocketLink } from './websocket.ts';
 
 export type RemoteWorld = {
   readonly catalog: Catalog;
-  /** Who we are to that server; without it the headers of the configuration say so. */
+  /** The authorizer of a server that may need a login; without it the headers of the configuration are sent. */
   readonly authorizerOf?: ((member: Member) => Authorizer) | undefined;
 };
 
-/** Each request takes a connection of its own while it is not answered. */
+/** A request takes a connection of its own until it is answered. */
 const MAX_POSTS = 256;
 
 export function remoteLink(world: RemoteWorld, member: Member, config: RemoteServer, events: LinkEvents): Link {
   const address = addressOf(config);
   if (typeof address === 'string') return deadLink(address, events);
   const authorizer = world.authorizerOf?.(member) ?? staticAuthorizer(config);
-  if (config.transport === 'ws') return webSocketLink({ address, config, authorizer, events });
+  if (config.transport === 'ws') {
+    const link = new WebSocketLink({ address, config, authorizer, events });
+    return bound(() => link);
+  }
 
   const { settings } = config;
   const shared = {
-    ...{ address, events, client: createClient(address, config, authorizer), maxBytes: settings.maxFrameBytes },
+    address,
+    events,
+    client: new Client(address, config, authorizer),
+    maxBytes: settings.maxFrameBytes,
     say: failures(member.server, address.where),
     maxPosts: Math.min(settings.maxInFlight, MAX_POSTS),
     onDebug: (text: string) => member.logger.debug(text),
   };
-  const close = (why: string): void => events.onClosed(why, false);
-  if (config.transport === 'sse') return sseLink({ ...shared, onRefused: close });
+  if (config.transport === 'sse') {
+    const link = new SseLink({ ...shared, onRefused: (why) => events.onClosed(why, false) });
+    return bound(() => link);
+  }
 
-  let link: Link = httpLink({
+  let link: Link = new HttpLink({
     ...shared,
     goodbyeMs: settings.stdinMs,
     headersOf: (call) => mirroredHeaders(call, world.catalog.get(member.name, 'tools').entries),
     onLegacy({ frame, id, call }, giveUp) {
-      link = sseLink({ ...shared, onRefused: giveUp });
+      link = new SseLink({ ...shared, onRefused: giveUp });
       link.request(frame, id, call);
     },
   });
+  return bound(() => link);
+}
+
+/** A link whose methods can be passed around by themselves, and lead to the link that there is by then. */
+function bound(current: () => Link): Link {
   return {
-    request: (...sent) => link.request(...sent),
-    notify: (...sent) => link.notify(...sent),
-    reply: (frame) => link.reply(frame),
-    drop: (id) => link.drop(id),
-    negotiated: (era) => link.negotiated(era),
-    hasRoom: () => link.hasRoom(),
-    pause: () => link.pause(),
-    resume: () => link.resume(),
-    close: () => link.close(),
-    kill: () => link.kill(),
+    request: (frame, id, call) => current().request(frame, id, call),
+    notify: (frame, method) => current().notify(frame, method),
+    reply: (frame) => current().reply(frame),
+    drop: (id) => current().drop(id),
+    negotiated: (era) => current().negotiated(era),
+    hasRoom: () => current().hasRoom(),
+    pause: () => current().pause(),
+    resume: () => current().resume(),
+    close: () => current().close(),
+    kill: () => current().kill(),
   };
 }
 
-/** For an address that is none: it is said once, as soon as somebody listens. */
+/** For an address that is none: the link closes in the next turn, when its events can be heard. */
 function deadLink(why: string, events: LinkEvents): Link {
-  const said = setImmediate(() => events.onClosed(why, true));
+  const closing = setImmediate(() => events.onClosed(why, true));
   const nothing = (): void => {};
   return {
-    ...{ request: nothing, notify: nothing, reply: () => true, drop: () => false, negotiated: nothing },
-    ...{ hasRoom: () => false, pause: nothing, resume: nothing, close: nothing },
-    kill: () => clearImmediate(said),
+    request: nothing,
+    notify: nothing,
+    reply: () => true,
+    drop: () => false,
+    negotiated: nothing,
+    hasRoom: () => false,
+    pause: nothing,
+    resume: nothing,
+    close: nothing,
+    kill: () => clearImmediate(closing),
   };
 }

@@ -1,5 +1,5 @@
-// The clients of remote servers weigh as much as the rest of the daemon. One that runs processes only never loads them; who
-// configures a remote server waits for them before it is launched.
+// The clients of remote servers take as much memory as the rest of the daemon. A daemon that runs processes only never loads
+// them; a remote server is launched after they are loaded.
 
 import type { ServerConfig } from '../../config/schema.ts';
 import type { remoteLink as RemoteLink } from './link.ts';

@@ -1,5 +1,5 @@
-// Arguments of a tool that its definition wants repeated in HTTP headers (`x-mcp-header`), so that what stands between us
-// and the server can route by them. A definition whose wishes cannot be met is not offered at all.
+// Arguments of a tool that its definition wants repeated in HTTP headers (`x-mcp-header`), so that a proxy in front of the server
+// can route by them. A tool whose definition asks for an impossible header is not offered.
 
 import type { Call } from '../../calls/call.ts';
 import type { Entry } from '../../catalog/fetch.ts';
@@ -29,7 +29,7 @@ export function mirroredHeaders(call: Call, tools: readonly Entry[]): Record<str
   return headers;
 }
 
-/** The tools that can be offered over HTTP; of the others a person is told. */
+/** The tools that can be offered over HTTP; the log names the others. */
 export function offerable({ config, logger }: Member, tools: Entry[]): Entry[] {
   if (config.transport !== 'http') return tools;
   return tools.filter(({ name, bytes }) => {
@@ -39,6 +39,7 @@ export function offerable({ config, logger }: Member, tools: Entry[]): Entry[] {
   });
 }
 
+/** A list of tools is read once. */
 const known = new WeakMap<readonly Entry[], Map<string, Mirror[]>>();
 
 function mirrorsIn(tools: readonly Entry[]): Map<string, Mirror[]> {
@@ -52,12 +53,12 @@ function mirrorsIn(tools: readonly Entry[]): Map<string, Mirror[]> {
   return found;
 }
 
-/** What a definition wants mirrored, or why that cannot be. */
+/** The arguments that a definition wants mirrored, or why that is impossible. */
 export function mirrorsOf(definition: Buffer): Mirror[] | string {
   const schema = definition.includes(MARK) ? memberOf(definition, 'inputSchema') : undefined;
   if (!schema) return [];
   const mirrors: Mirror[] = [];
-  const complaint = visit(JSON.parse(schema.toString()), [], true, mirrors);
+  const complaint = collectMirrors(JSON.parse(schema.toString()), [], true, mirrors);
   if (complaint !== undefined) return complaint;
   const taken = new Set<string>();
   for (const { header } of mirrors) {
@@ -68,7 +69,7 @@ export function mirrorsOf(definition: Buffer): Mirror[] | string {
 }
 
 /** Only a chain of `properties` says where an argument is; a mark anywhere else in the schema is a fault. */
-function visit(node: unknown, path: string[], isArgument: boolean, mirrors: Mirror[]): string | undefined {
+function collectMirrors(node: unknown, path: string[], isArgument: boolean, mirrors: Mirror[]): string | undefined {
   if (node === null || typeof node !== 'object') return undefined;
   const schema = node as Record<string, unknown>;
   if (!Array.isArray(node) && MARK in schema) {
@@ -79,10 +80,10 @@ function visit(node: unknown, path: string[], isArgument: boolean, mirrors: Mirr
   for (const [key, value] of Object.entries(schema)) {
     const complaint =
       key === 'properties' && value !== null && typeof value === 'object'
-        ? first(Object.entries(value), ([name, each]) => visit(each, [...path, name], isArgument, mirrors))
+        ? first(Object.entries(value), ([name, each]) => collectMirrors(each, [...path, name], isArgument, mirrors))
         : DATA.has(key)
           ? undefined
-          : visit(value, path, false, mirrors);
+          : collectMirrors(value, path, false, mirrors);
     if (complaint !== undefined) return complaint;
   }
   return undefined;
@@ -106,7 +107,7 @@ function first<T>(items: T[], complain: (item: T) => string | undefined): string
   return undefined;
 }
 
-/** The text of a string, number or boolean; undefined for null, for anything else, and for nothing. */
+/** The text of a string, number or boolean; undefined for any other value, and for none. */
 function primitiveAt(json: Buffer, path: readonly string[]): string | undefined {
   let value: Buffer | undefined = json;
   for (const key of path) value = value && memberOf(value, key);

@@ -1,5 +1,5 @@
 // One stream of server-sent events that outlives its connections: when a connection ends before the stream does, it is
-// taken up again by GET from the last event that came, after the pause the server asked for.
+// resumed by GET from the last event that came, after the pause the server asked for.
 
 import { type Client, ignore, type Sent } from './client.ts';
 import { readEvents } from './events.ts';
@@ -8,113 +8,118 @@ import type { Head, Reader } from './exchange.ts';
 export type StreamOptions = {
   readonly client: Client;
   readonly maxBytes: number;
-  /** Of the GET that takes the stream up again. */
+  /** The headers of the GET that resumes the stream. */
   readonly headers: () => Record<string, string>;
   readonly onMessage: (data: Buffer) => void;
   readonly onChunk: () => void;
   /** Whether anything is still to come. */
   readonly isWanted: () => boolean;
-  /** A stream of its own may begin anew when no event gave an id; the stream of a request may not. */
-  readonly isStanding: boolean;
-  /** It will not be taken up again. */
+  /** Whether the stream can be opened again when no event gave an id: that of a request cannot, its answer would be missed. */
+  readonly mayBeginAnew: boolean;
+  /** The stream will not be resumed. */
   readonly onOver: (why: string) => void;
   readonly onTooLong: () => void;
   /** The server could not be reached. */
   readonly onUnreachable: () => void;
 };
-export type Stream = ReturnType<typeof createStream>;
 
 /** The pauses while nothing comes and the server asked for none. */
 const PAUSES_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 const SHORTEST_MS = 20;
 const LONGEST_MS = 3_600_000;
-/** What may stand in a header. */
+/** An id that may stand in a header. */
 const USABLE_ID = /^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 
-export function createStream(options: StreamOptions) {
-  const { client, isStanding, isWanted, onOver } = options;
-  let lastId: string | undefined;
-  let retryMs: number | undefined;
-  let barren = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let sent: Sent | undefined;
-  let isStopped = false;
+export class Stream {
+  readonly #options: StreamOptions;
+  #lastId: string | undefined;
+  #retryMs: number | undefined;
+  /** How many connections in a row brought no event. */
+  #barren = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sent: Sent | undefined;
+  #isStopped = false;
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+  }
 
   /** Takes the events of one connection. */
-  function reader(): Reader {
+  reader(): Reader {
+    const { maxBytes, onMessage, onChunk, onTooLong } = this.#options;
     const events = readEvents({
-      maxBytes: options.maxBytes,
+      maxBytes,
       onRetry: (ms) => {
-        retryMs = Math.min(ms, LONGEST_MS);
+        this.#retryMs = Math.min(ms, LONGEST_MS);
       },
-      onEvent(type, data, id) {
-        barren = 0;
-        if (id !== undefined) lastId = USABLE_ID.test(id) ? id : undefined;
-        if (type === 'message' && data && !isStopped) options.onMessage(data);
+      onEvent: (type, data, id) => {
+        this.#barren = 0;
+        if (id !== undefined) this.#lastId = USABLE_ID.test(id) ? id : undefined;
+        if (type === 'message' && data && !this.#isStopped) onMessage(data);
       },
-      onTooLong() {
-        stop();
-        options.onTooLong();
+      onTooLong: () => {
+        this.stop();
+        onTooLong();
       },
     });
     return {
-      onChunk(chunk) {
+      onChunk: (chunk) => {
         events.push(chunk);
-        options.onChunk();
+        onChunk();
       },
-      onEnd: () => again('its stream ended without an answer'),
-      onBroken: again,
+      onEnd: () => this.#again('its stream ended without an answer'),
+      onBroken: (why) => this.#again(why),
     };
   }
 
-  function again(why: string): void {
-    if (isStopped) return;
-    if (!isWanted()) return stop();
-    if (lastId === undefined && !isStanding) return over(why);
-    const pause = barren === 0 ? 0 : (PAUSES_MS[Math.min(barren, PAUSES_MS.length) - 1] ?? 0);
-    barren++;
-    timer = setTimeout(open, Math.max(retryMs ?? PAUSES_MS[0] ?? 0, pause, SHORTEST_MS));
-  }
-
-  function open(): void {
-    if (isStopped) return;
-    if (!isWanted()) return stop();
-    sent = client.send({
+  open(): void {
+    if (this.#isStopped) return;
+    const { client, headers, isWanted, onUnreachable } = this.#options;
+    if (!isWanted()) return this.stop();
+    this.#sent = client.send({
       method: 'GET',
       headers: {
-        ...options.headers(),
+        ...headers(),
         accept: 'text/event-stream',
-        ...(lastId !== undefined && { 'last-event-id': lastId }),
+        ...(this.#lastId !== undefined && { 'last-event-id': this.#lastId }),
       },
-      onHead: answered,
-      onTrouble({ kind, why }) {
-        if (kind !== 'unsent' && kind !== 'broken') return over(why);
-        if (kind === 'unsent') options.onUnreachable();
-        again(why);
+      onHead: (head) => this.#answered(head),
+      onTrouble: ({ kind, why }) => {
+        if (kind !== 'unsent' && kind !== 'broken') return this.#over(why);
+        if (kind === 'unsent') onUnreachable();
+        this.#again(why);
       },
     });
   }
 
-  function answered({ status, headers }: Head): Reader {
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    this.#sent?.abort();
+  }
+
+  #answered({ status, headers }: Head): Reader {
     const isStream = String(headers['content-type']).startsWith('text/event-stream');
-    if (status === 200 && isStream) return reader();
+    if (status === 200 && isStream) return this.reader();
     const why = `it answered the GET of its stream with HTTP ${status}`;
-    return ignore(sent ?? NOTHING, () => (status >= 500 || status === 429 ? again(why) : over(why)));
+    const ended = (): void => (status >= 500 || status === 429 ? this.#again(why) : this.#over(why));
+    return ignore({ abort: () => this.#sent?.abort() }, ended);
   }
 
-  function over(why: string): void {
-    if (isStopped) return;
-    stop();
-    onOver(why);
+  #again(why: string): void {
+    if (this.#isStopped) return;
+    const { isWanted, mayBeginAnew } = this.#options;
+    if (!isWanted()) return this.stop();
+    if (this.#lastId === undefined && !mayBeginAnew) return this.#over(why);
+    const pause = this.#barren === 0 ? 0 : (PAUSES_MS[Math.min(this.#barren, PAUSES_MS.length) - 1] ?? 0);
+    this.#barren++;
+    const pauseMs = Math.max(this.#retryMs ?? PAUSES_MS[0] ?? 0, pause, SHORTEST_MS);
+    this.#timer = setTimeout(() => this.open(), pauseMs);
   }
 
-  function stop(): void {
-    isStopped = true;
-    clearTimeout(timer);
-    sent?.abort();
+  #over(why: string): void {
+    if (this.#isStopped) return;
+    this.stop();
+    this.#options.onOver(why);
   }
-
-  return { reader, open, stop };
 }
-
-const NOTHING = { abort: () => {} };

@@ -1,5 +1,5 @@
 // The link to a server over WebSocket, subprotocol `mcp`: each text frame is one message. The transport is ours and the
-// SDK's, not the specification's. A peer that does not answer pings is gone, whatever its connection looks like.
+// SDK's, not the specification's. A peer that does not answer pings is gone, though its connection may look open.
 
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
@@ -18,117 +18,159 @@ export type WebSocketOptions = {
 
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
-export function webSocketLink({ address, config, authorizer, events }: WebSocketOptions): Link {
-  const { settings } = config;
-  let socket: WebSocket | undefined;
-  let waiting: Buffer[] = [];
-  let wasFull = false;
-  let isOver = false;
-  let isAlive = true;
-  let beat: NodeJS.Timeout | undefined;
+export class WebSocketLink implements Link {
+  readonly #options: WebSocketOptions;
+  /** The socket that is open, or being opened. */
+  #socket: WebSocket | undefined;
+  #waiting: Buffer[] = [];
+  #wasFull = false;
+  #isOver = false;
+  /** A message or a pong came since the last ping. */
+  #isAlive = true;
+  #beat: NodeJS.Timeout | undefined;
 
-  async function connect(isSecond: boolean): Promise<void> {
+  constructor(options: WebSocketOptions) {
+    this.#options = options;
+    this.#begin(false);
+  }
+
+  // ── Opening ────────────────────────────────────────────────────────────────
+
+  #begin(isSecond: boolean): void {
+    this.#connect(isSecond).catch((error) => this.#over(sentence(error)));
+  }
+
+  async #connect(isSecond: boolean): Promise<void> {
+    const { address, config, authorizer, events } = this.#options;
+    const { settings } = config;
     const headers = { ...config.headers, ...(await authorizer.headers()) };
-    if (isOver) return;
-    const next = new WebSocket(address.url, ['mcp'], {
-      ...{ headers, maxPayload: settings.maxFrameBytes, handshakeTimeout: settings.openMs },
-      ...{ perMessageDeflate: false, followRedirects: false },
+    if (this.#isOver) return;
+    const socket = new WebSocket(address.url, ['mcp'], {
+      headers,
+      maxPayload: settings.maxFrameBytes,
+      handshakeTimeout: settings.openMs,
+      perMessageDeflate: false,
+      followRedirects: false,
     });
-    socket = next;
-    next.on('open', opened);
-    next.on('message', (data: Buffer) => {
-      if (isOver) return;
-      isAlive = true;
+    this.#socket = socket;
+    socket.on('open', () => this.#opened());
+    socket.on('message', (data: Buffer) => {
+      if (this.#isOver) return;
+      this.#isAlive = true;
       events.onMessage(data);
       events.onChunk();
     });
-    next.on('pong', () => {
-      isAlive = true;
+    socket.on('pong', () => {
+      this.#isAlive = true;
     });
-    // One that was refused is no longer ours, and says so on its way out.
-    next.on('error', (error) => next === socket && over(`${address.where}: ${troubleOf(error)}`));
-    next.on('close', (code) => next === socket && over(`it closed the connection (${code})`));
-    next.on('unexpected-response', (_, response) => refused(next, response, isSecond));
+    // The socket of a refused handshake has been replaced, and its events mean nothing.
+    const isCurrent = (): boolean => socket === this.#socket;
+    socket.on('error', (error) => isCurrent() && this.#over(`${address.where}: ${troubleOf(error)}`));
+    socket.on('close', (code) => isCurrent() && this.#over(`it closed the connection (${code})`));
+    socket.on('unexpected-response', (_, response) => this.#refused(socket, response, isSecond));
   }
 
-  function refused(tried: WebSocket, response: IncomingMessage, isSecond: boolean): void {
+  #refused(tried: WebSocket, response: IncomingMessage, isSecond: boolean): void {
+    const { authorizer, events } = this.#options;
     const { statusCode: status = 0, headers } = response;
-    socket = undefined;
+    this.#socket = undefined;
     tried.terminate();
-    if (!isChallenge(status, headers)) return over(`it answered HTTP ${status} instead of opening a WebSocket`);
+    if (!isChallenge(status, headers)) return this.#over(`it answered HTTP ${status} instead of opening a WebSocket`);
     const unauthorized = (): void => events.onUnauthorized(`it answered HTTP ${status}`);
     if (isSecond) return unauthorized();
     authorizer.challenged({ status, headers }).then(
-      (isMended) => (isMended ? begin(true) : unauthorized()),
-      (error) => over(sentence(error)),
+      (isMended) => (isMended ? this.#begin(true) : unauthorized()),
+      (error) => this.#over(sentence(error)),
     );
   }
 
-  function opened(): void {
-    for (const frame of waiting.splice(0)) write(frame);
-    if (settings.pingMs > 0) beat = setInterval(check, settings.pingMs);
-    beat?.unref();
-    events.onRoom();
+  #opened(): void {
+    const { pingMs } = this.#options.config.settings;
+    for (const frame of this.#waiting.splice(0)) this.#write(frame);
+    if (pingMs > 0) this.#beat = setInterval(() => this.#check(pingMs), pingMs);
+    this.#beat?.unref();
+    this.#options.events.onRoom();
   }
 
-  function check(): void {
-    if (!isAlive) return over(`it did not answer a ping within ${settings.pingMs} ms`);
-    isAlive = false;
-    socket?.ping();
+  #check(pingMs: number): void {
+    if (!this.#isAlive) return this.#over(`it did not answer a ping within ${pingMs} ms`);
+    this.#isAlive = false;
+    this.#socket?.ping();
   }
 
-  function begin(isSecond: boolean): void {
-    connect(isSecond).catch((error) => over(sentence(error)));
+  #over(why: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearInterval(this.#beat);
+    this.#options.events.onClosed(why, false);
   }
 
-  function over(why: string): void {
-    if (isOver) return;
-    isOver = true;
-    clearInterval(beat);
-    events.onClosed(why, false);
+  // ── Messages ───────────────────────────────────────────────────────────────
+
+  request(frame: Buffer): void {
+    this.#write(frame);
   }
 
-  const isOpen = (): boolean => socket?.readyState === WebSocket.OPEN;
-  const hasRoom = (): boolean => isOpen() && (socket?.bufferedAmount ?? 0) < MAX_UNREAD_BYTES;
+  notify(frame: Buffer): void {
+    this.#write(frame);
+  }
 
-  function write(frame: Buffer): void {
-    if (!isOpen()) return void waiting.push(frame);
-    socket?.send(frame.subarray(0, -1), { binary: false }, () => {
-      if (!wasFull || !hasRoom()) return;
-      wasFull = false;
-      events.onRoom();
+  reply(frame: Buffer): boolean {
+    if (!this.hasRoom()) return false;
+    this.#write(frame);
+    return true;
+  }
+
+  #write(frame: Buffer): void {
+    if (!this.#isOpen()) return void this.#waiting.push(frame);
+    this.#socket?.send(frame.subarray(0, -1), { binary: false }, () => {
+      if (!this.#wasFull || !this.hasRoom()) return;
+      this.#wasFull = false;
+      this.#options.events.onRoom();
     });
-    wasFull ||= !hasRoom();
+    this.#wasFull ||= !this.hasRoom();
   }
 
-  begin(false);
+  #isOpen(): boolean {
+    return this.#socket?.readyState === WebSocket.OPEN;
+  }
 
-  return {
-    request: write,
-    notify: write,
-    reply(frame) {
-      if (!hasRoom()) return false;
-      write(frame);
-      return true;
-    },
-    drop: () => isOpen(),
-    negotiated: () => {},
-    hasRoom,
-    pause: () => isOpen() && socket?.pause(),
-    resume: () => isOpen() && socket?.resume(),
-    close: () => (isOpen() ? socket?.close(1000) : setImmediate(over, 'it was closed')),
-    kill() {
-      isOver = true;
-      clearInterval(beat);
-      waiting = [];
-      socket?.terminate();
-    },
-  };
+  hasRoom(): boolean {
+    return this.#isOpen() && (this.#socket?.bufferedAmount ?? 0) < MAX_UNREAD_BYTES;
+  }
+
+  drop(): boolean {
+    return this.#isOpen();
+  }
+
+  negotiated(): void {}
+
+  // ── The end ────────────────────────────────────────────────────────────────
+
+  pause(): void {
+    if (this.#isOpen()) this.#socket?.pause();
+  }
+
+  resume(): void {
+    if (this.#isOpen()) this.#socket?.resume();
+  }
+
+  close(): void {
+    if (this.#isOpen()) this.#socket?.close(1000);
+    else setImmediate(() => this.#over('it was closed'));
+  }
+
+  kill(): void {
+    this.#isOver = true;
+    clearInterval(this.#beat);
+    this.#waiting = [];
+    this.#socket?.terminate();
+  }
 }
 
 const TOO_LONG = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
 
-/** Of an error only the code: its text may hold the address with its query. */
+/** Only the code of an error is told: its text may hold the address with its query. */
 function troubleOf(error: Error): string {
   const code = 'code' in error ? String(error.code) : '';
   if (code === TOO_LONG) return 'it sent a frame of more than x-troupe.maxFrameBytes';

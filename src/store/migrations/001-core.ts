@@ -1,4 +1,4 @@
-// The first schema: processes to sweep after a crash, what servers offer, messages to send, and who called what.
+// The first schema: processes to sweep after a crash, lists of the servers, events to send, and the audit of all calls.
 // STRICT tables refuse a value of the wrong type instead of keeping it.
 
 export const core = `

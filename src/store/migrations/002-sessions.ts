@@ -1,5 +1,5 @@
-// Hosts' sessions, what they listen to, and the streams they may come back to. The number of an event is given by the
-// disk, so that whichever daemon writes it, it is higher than every earlier one and never given twice.
+// Sessions of hosts, their subscriptions, and the streams they may resume. SQLite gives each event its number, so that it is
+// higher than every earlier one, whichever daemon writes it, and never given twice.
 
 export const sessions = `
   CREATE TABLE sessions (

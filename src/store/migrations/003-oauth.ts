@@ -1,5 +1,5 @@
-// What remote servers' authorization servers gave us, and who may use it to ask for more. `body` is encrypted; the other
-// columns are what it is looked up by. A version is never given twice, so that what was read can be told from what is.
+// Grants, clients and challenges of remote servers, and the leases under which tokens are renewed. `body` is encrypted; it is
+// found by the other columns. No version is given out twice, so that a reader can tell whether its row was replaced.
 
 export const oauth = `
   CREATE TABLE credentials (

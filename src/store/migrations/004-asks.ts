@@ -1,5 +1,5 @@
-// Questions of servers to people and models. `body` and `answer` are encrypted, and erased when the ask ends; what is left says
-// who was asked by whom and how it ended. Beside them: what was approved once, what models have cost, and which roots there are.
+// Questions of servers to people and models. `body` and `answer` are encrypted, and erased when the ask ends; the rest of the
+// row says who was asked by which server and how it ended. Beside them: approvals, tokens that models used, and roots.
 
 export const asks = `
   CREATE TABLE asks (

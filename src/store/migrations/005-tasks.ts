@@ -1,5 +1,5 @@
-// Calls whose outcome is kept, and the daemons that run them. Whoever writes to a task names its epoch: who was taken for
-// dead and comes back writes nothing. `ticks` are of a clock that only runs (store/clock.ts); large values come last.
+// Calls whose outcome is kept, and the daemons that run them. Every write to a task names its epoch: a daemon that was taken for
+// dead and wakes up writes nothing. Ticks are those of store/clock.ts; large columns come last.
 
 export const tasks = `
   CREATE TABLE tasks (
