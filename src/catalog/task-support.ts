@@ -5,18 +5,9 @@ import { member } from '../protocol/json.ts';
 import { withInner } from '../protocol/meta.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { CLOSE_BRACE } from '../protocol/scan.ts';
-import type { Facts } from './facts.ts';
 import type { Entry } from './fetch.ts';
 
 export type TaskSupport = 'required' | 'optional' | 'forbidden';
-
-/** Whether a server runs calls of its tools as tasks of its own; of one that was never open that is not known. */
-export function runsTasks(facts: Facts | undefined): boolean {
-  const { requests } = facts?.capabilities.tasks ?? {};
-  return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 const EXECUTION = Buffer.from('execution');
 const ESCAPE = Buffer.from('\\u');

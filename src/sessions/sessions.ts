@@ -119,9 +119,10 @@ export function createSessions({ world, maxSessions, idleMs, family, onTrouble }
 
 function identityOf(row: SessionRow): Identity {
   const { id, principal, scope, level } = row;
+  const era = eraOf(row.era) ?? LATEST;
   return {
-    ...{ id, principal, scope, door: row.door as Door, era: eraOf(row.era) ?? LATEST },
-    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities)), level: levelOf(level ?? undefined) },
+    ...{ id, principal, scope, door: row.door as Door, era },
+    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities), era), level: levelOf(level ?? undefined) },
   };
 }
 

@@ -4,10 +4,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { TaskView } from '../calls/call.ts';
 import { notificationFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { codecOf } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { withoutMember } from '../protocol/meta.ts';
+import { isSentBy } from '../protocol/methods.ts';
 import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, taskOf } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { TaskNews } from '../tasks/task.ts';
@@ -76,11 +77,11 @@ export function createTasks({ world, identity, view, questions, isLoud, viewer, 
 
   return {
     /** Whether this call shall be a task. Who knows no tasks cannot want one. */
-    isWanted: (params: Buffer): boolean => ERA_FACTS[era].tasks && isAugmented(params),
+    isWanted: (params: Buffer): boolean => codecOf(era).hasTasks && isAugmented(params),
     create,
     /** The result, unless it is waited for and brought later. */
     perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
-      switch (ERA_FACTS[era].tasks ? method : '') {
+      switch (isSentBy('client', method, era) ? method : '') {
         case 'tasks/get':
           return Promise.resolve(json(taskOf(tasks.get(idIn(params), principal))));
         case 'tasks/list':

@@ -5,6 +5,7 @@ import type { Call } from '../../calls/call.ts';
 import type { Entry } from '../../catalog/fetch.ts';
 import { encoded } from '../../protocol/header-text.ts';
 import { member as memberOf, stringOf } from '../../protocol/json.ts';
+import { nameKeyOf } from '../../protocol/methods.ts';
 import type { Member } from '../member.ts';
 
 /** `path` leads to the argument, `header` is what `Mcp-Param-` is followed by. */
@@ -13,12 +14,11 @@ export type Mirror = { readonly path: readonly string[]; readonly header: string
 const MARK = 'x-mcp-header';
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const PRIMITIVES = new Set<unknown>(['string', 'number', 'integer', 'boolean']);
-const NAMED: Record<string, string> = { 'tools/call': 'name', 'prompts/get': 'name', 'resources/read': 'uri' };
 
 /** The headers that repeat what the body of a request says. */
 export function mirroredHeaders(call: Call, tools: readonly Entry[]): Record<string, string> {
   const headers: Record<string, string> = { 'mcp-method': encoded(call.method) };
-  const name = memberOf(call.params, NAMED[call.method] ?? '');
+  const name = memberOf(call.params, nameKeyOf(call.method) ?? '');
   const text = name && stringOf(name);
   if (text !== undefined) headers['mcp-name'] = encoded(text);
   const mirrors = call.method === 'tools/call' && text !== undefined ? mirrorsIn(tools).get(text) : undefined;
