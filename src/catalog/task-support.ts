@@ -1,9 +1,8 @@
 // Whether a tool may be called as a task. A server that runs no tasks says nothing of value about that, and troupe runs them
 // for it; one that runs its own says it for each tool.
 
-import { member } from '../protocol/json.ts';
-import { withInner } from '../protocol/meta.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import { withInner } from '../protocol/edit.ts';
+import { member, textAt } from '../protocol/json.ts';
 import { CLOSE_BRACE } from '../protocol/scan.ts';
 import type { Entry } from './fetch.ts';
 

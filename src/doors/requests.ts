@@ -6,9 +6,8 @@ import type { Msg, MsgHdrs } from 'nats';
 import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
 import { durationOf } from '../config/durations.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { member, members, stringOf } from '../protocol/json.ts';
+import { isJsonObject, member, members, stringOf } from '../protocol/json.ts';
 import { hasName, methodOfVerb, rowOf } from '../protocol/methods.ts';
-import { isJsonObject } from '../protocol/value.ts';
 import type { Order } from '../tasks/task.ts';
 
 /** What the caller wants beside the answer. */

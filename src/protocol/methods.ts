@@ -150,12 +150,6 @@ export function isSentBy(sender: 'client' | 'server', method: string, era: Era):
   return ERAS.indexOf(first) <= at && (last === undefined || at <= ERAS.indexOf(last));
 }
 
-/** The member of a call's params that names its target, if one alone does: the HTTP header `Mcp-Name` repeats it. */
-export function nameKeyOf(method: string): string | undefined {
-  const { verb, target } = rows.get(method) ?? {};
-  return verb === undefined ? undefined : target?.at[0];
-}
-
 const byVerb = new Map(methodNames.flatMap((method) => [[rowOf(method)?.verb ?? '', method]] as const));
 
 export const CALL_VERBS = [...byVerb.keys()].filter((verb) => verb !== '') as readonly CallVerb[];

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { offers } from '../catalog/facts.ts';
 import type { Ask } from '../catalog/fetch.ts';
 import { sentence } from '../protocol/failures.ts';
-import { type Level, mostVerbose } from '../protocol/levels.ts';
+import { type Level, mostVerbose } from '../protocol/signals.ts';
 import { allowance } from '../telemetry/allowance.ts';
 import { type Audience, audienceOf, requestBehind } from './attribution.ts';
 import type { Lists } from './lists.ts';

@@ -4,12 +4,13 @@
 import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { withTextAt } from '../protocol/edit.ts';
 import { codecOf, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
-import { progressTokenOf } from '../protocol/progress-token.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
+import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
-import { withoutTask } from './augmentation.ts';
 import type { Line } from './host.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';

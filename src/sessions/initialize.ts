@@ -4,7 +4,7 @@
 import type { Facts } from '../catalog/facts.ts';
 import { type ClientCapabilities, codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject } from '../protocol/json.ts';
 import { VERSION, VIA } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
 import { isMany } from './scopes.ts';

@@ -7,8 +7,8 @@ import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.
 import { type ClientCapabilities, codecOf, type Era } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
-import { isLoud, type Level } from '../protocol/levels.ts';
 import { rowOf } from '../protocol/methods.ts';
+import { isLoud, type Level } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Beginning, createCalls } from './calls.ts';

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Door } from '../calls/call.ts';
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { levelOf } from '../protocol/levels.ts';
+import { levelOf } from '../protocol/signals.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostSession, Opening, Sessions } from './host.ts';
 import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';

@@ -1,9 +1,10 @@
 // From the name by which a host calls something to the server that has it, and the params as that server knows them.
 
 import type { View } from '../catalog/view.ts';
+import { withTextAt } from '../protocol/edit.ts';
 import { TroupeError } from '../protocol/failures.ts';
+import { textAt } from '../protocol/json.ts';
 import { hasName, type Target as MethodTarget, rowOf } from '../protocol/methods.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
 

@@ -1,13 +1,8 @@
 // The stories of src/protocol: lines come in, frames are looked into, frames go out.
 
 import { describe, expect, it } from 'vitest';
-import {
-  errorFrame,
-  notificationFrame,
-  requestFrame,
-  resultFrame,
-  withProgressToken,
-} from '../../src/protocol/compose.ts';
+import { errorFrame, notificationFrame, requestFrame, resultFrame } from '../../src/protocol/compose.ts';
+import { withProgressToken } from '../../src/protocol/edit.ts';
 import { ERAS, eraOf, LATEST } from '../../src/protocol/eras.ts';
 import { readFrame } from '../../src/protocol/frame.ts';
 import { elements, member, members, stringOf } from '../../src/protocol/json.ts';

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { offers } from '../../src/catalog/facts.ts';
 import { KINDS } from '../../src/catalog/kinds.ts';
 import { codecOf, ERAS, type Era } from '../../src/protocol/eras.ts';
+import { nameKeyOf } from '../../src/protocol/headers.ts';
 import {
   CALL_VERBS,
   isCall,
@@ -16,7 +17,6 @@ import {
   mayProgress,
   methodNames,
   methodOfVerb,
-  nameKeyOf,
   rowOf,
 } from '../../src/protocol/methods.ts';
 

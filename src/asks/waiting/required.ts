@@ -2,9 +2,8 @@
 // how to handle that: a person is asked instead, and when all is done the call is made once more.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import { elements, member } from '../../protocol/json.ts';
+import { elements, member, textAt } from '../../protocol/json.ts';
 import { mayAsk } from '../../protocol/methods.ts';
-import { textAt } from '../../protocol/rewrite.ts';
 import type { AskOutcome, Question } from '../ask.ts';
 import { isRefusal, MESSAGE_CHARACTERS, readUrl } from '../reading.ts';
 

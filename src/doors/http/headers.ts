@@ -3,10 +3,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Frame } from '../../protocol/frame.ts';
-import { decoded } from '../../protocol/header-text.ts';
-import { member, stringOf } from '../../protocol/json.ts';
-import { nameKeyOf } from '../../protocol/methods.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { decodeHeader, nameKeyOf } from '../../protocol/headers.ts';
+import { member, stringOf, textAt } from '../../protocol/json.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import type { HeaderDeclarations } from './visit.ts';
 
@@ -50,11 +48,11 @@ function hasParams(headers: IncomingHttpHeaders): boolean {
   return false;
 }
 
-const says = (header: string | string[], text: string): boolean => decoded(header) === text;
+const says = (header: string | string[], text: string): boolean => decodeHeader(header) === text;
 
 /** Numbers may be written in more than one way; `null` is never sent. */
 function saysJson(header: string | string[], value: Buffer): boolean {
-  const text = decoded(header);
+  const text = decodeHeader(header);
   if (text === undefined) return false;
   const wanted = stringOf(value) ?? value.toString();
   if (text === wanted) return wanted !== 'null' || stringOf(value) !== undefined;

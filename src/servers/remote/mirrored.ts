@@ -3,9 +3,8 @@
 
 import type { Call } from '../../calls/call.ts';
 import type { Entry } from '../../catalog/fetch.ts';
-import { encoded } from '../../protocol/header-text.ts';
+import { encodeHeader, nameKeyOf } from '../../protocol/headers.ts';
 import { member as memberOf, stringOf } from '../../protocol/json.ts';
-import { nameKeyOf } from '../../protocol/methods.ts';
 import type { Member } from '../member.ts';
 
 /** `path` leads to the argument, `header` is what `Mcp-Param-` is followed by. */
@@ -17,14 +16,14 @@ const PRIMITIVES = new Set<unknown>(['string', 'number', 'integer', 'boolean']);
 
 /** The headers that repeat what the body of a request says. */
 export function mirroredHeaders(call: Call, tools: readonly Entry[]): Record<string, string> {
-  const headers: Record<string, string> = { 'mcp-method': encoded(call.method) };
+  const headers: Record<string, string> = { 'mcp-method': encodeHeader(call.method) };
   const name = memberOf(call.params, nameKeyOf(call.method) ?? '');
   const text = name && stringOf(name);
-  if (text !== undefined) headers['mcp-name'] = encoded(text);
+  if (text !== undefined) headers['mcp-name'] = encodeHeader(text);
   const mirrors = call.method === 'tools/call' && text !== undefined ? mirrorsIn(tools).get(text) : undefined;
   for (const { path, header } of mirrors ?? []) {
     const value = primitiveAt(call.params, ['arguments', ...path]);
-    if (value !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encoded(value);
+    if (value !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeader(value);
   }
   return headers;
 }
