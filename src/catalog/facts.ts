@@ -8,7 +8,7 @@ export type Facts = {
   readonly capabilities: ServerCapabilities;
   readonly name: string;
   readonly version: string;
-  /** All that it says of itself, titles and icons included. */
+  /** Its `serverInfo` as it came, titles and icons included. */
   readonly info: object;
   readonly instructions?: string;
 };
@@ -21,7 +21,7 @@ export function offers({ capabilities }: Facts, method: string): boolean {
   return option === undefined ? declared !== undefined : declared?.[option] === true || isObject(declared?.[option]);
 }
 
-/** Whether a server runs calls of its tools as tasks of its own; of one that was never open that is not known. */
+/** Whether a server runs calls of its tools as tasks of its own; false for a server that has not been open yet. */
 export function runsTasks(facts: Facts | undefined): facts is Facts {
   const { requests } = facts?.capabilities.tasks ?? {};
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);

@@ -24,16 +24,16 @@ export function withTextAt(object: Buffer, path: readonly string[], text: string
   return isString ? splice(object, span, JSON.stringify(text)) : undefined;
 }
 
-// ── One member. Afterwards there is one of that name, or none: readers disagree on which of two counts. What is no
-// object stays as it is.
+// ── Setting and removing members. The edited object has the member once, or not at all, also if it had it twice: readers
+// disagree on which of two counts. Bytes that are no object come back as they are.
 
-/** The object with this member: in the place of the one it had, else as its last. */
+/** The object with this value for `key`: in the place of the old value, else as the last member. */
 export function withMember(object: Buffer, key: string, value: Buffer | string): Buffer {
   const entries = entriesOf(object);
   return entries ? put(object, entries, key, value) : object;
 }
 
-/** The object with one member of one of its members set. An outer one that is no object, or is given twice, is replaced. */
+/** The object with `object[outer][key]` set. An outer member that is no object, or is given twice, is replaced. */
 export function withInner(object: Buffer, [outer, key]: readonly [string, string], value: string): Buffer {
   const entries = entriesOf(object);
   return entries
@@ -67,7 +67,7 @@ export function withoutMeta(object: Buffer, key: string): Buffer {
   return entriesOf(rest)?.length === 0 ? withoutMember(object, '_meta') : withMember(object, '_meta', rest);
 }
 
-// ── The progress token, on the way of every call: what stands in the params is looked at no more than needed.
+// ── The progress token. It is set in every call, so params are walked only if they may have a `_meta`.
 
 /**
  * Sets `_meta.progressToken`. Params that are no object, or whose `_meta` is no object or is given twice, come back as
@@ -91,7 +91,7 @@ function withFirst(bytes: Buffer, brace: number, memberText: string): Buffer {
   return splice(bytes, { from: brace + 1, to: brace + 1 }, isEmpty ? memberText : `${memberText},`);
 }
 
-// ── Entries
+// ── Where the members of an object lie
 
 /** Where a member's name, its value and the next member begin, and where its name and value end. */
 type Entry = {

@@ -24,12 +24,12 @@ export type Frame =
   | { readonly kind: 'request'; readonly id: string; readonly method: string; readonly params?: Buffer }
   | { readonly kind: 'notification'; readonly method: string; readonly params?: Buffer }
   | { readonly kind: 'result'; readonly id: string; readonly result: Buffer }
-  /** The id is `null` when the other side could not tell which request it refuses. */
+  /** The id is `null` when the sender of the error could not read the id of the request that it refuses. */
   | { readonly kind: 'error'; readonly id: string; readonly error: Buffer }
   | { readonly kind: 'batch'; readonly frames: Frame[] }
   | Malformed;
 
-/** `id` is the request to which an error is owed; a response is never answered, so a malformed one has no `id` here. */
+/** `id` is that of a request, to which an error is owed. A malformed response has none here: responses are not answered. */
 export type Malformed = {
   readonly kind: 'malformed';
   readonly code: -32700 | -32600;
@@ -37,7 +37,7 @@ export type Malformed = {
   readonly id?: string;
 };
 
-/** A line of tiny messages would otherwise cost many times its size in memory. */
+/** The frames of a line of tiny messages would otherwise cost many times its size in memory. */
 const MAX_BATCH = 1000;
 
 export function readFrame(line: Buffer, maxDepth = 128): Frame {
@@ -104,7 +104,7 @@ function malformed(code: Malformed['code'], why: string, id?: string): Malformed
   return id === undefined ? { kind: 'malformed', code, why } : { kind: 'malformed', code, why, id };
 }
 
-/** Some Windows runtimes begin their output with one; RFC 8259 lets a reader ignore it. */
+/** Some Windows runtimes begin their output with a byte order mark; RFC 8259 lets a reader ignore it. */
 const hasByteOrderMark = (line: Buffer): boolean => line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf;
 
 // ── The envelope: the six members of a message that matter. The others are only checked to be JSON.
@@ -162,7 +162,7 @@ function objectEnd(line: Buffer, from: number, room: number, envelope: Envelope)
 
 const FIELDS: Field[] = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
 
-/** "\u0069d" is an id too: what one reader overlooks and the next one sees is how messages are smuggled. */
+/** "\u0069d" is an id too: a member that one reader sees and another overlooks is how messages are smuggled. */
 function fieldOf(line: Buffer, key: Span): Field | undefined {
   for (const field of FIELDS) if (isText(line, key, field)) return field;
   return undefined;
@@ -194,7 +194,7 @@ const MAX_INTEGER_BYTES = 17;
 const MINUS = 0x2d;
 const USABLE = `a string of at most ${MAX_ID_BYTES} bytes or an integer within ±(2^53 - 1)`;
 
-/** What keeps this JSON value from being a JSON-RPC message as MCP has them, if anything does. */
+/** Why this JSON value is no JSON-RPC message as MCP has them; undefined if it is one. */
 function complaint(line: Buffer, envelope: Envelope, id: string | undefined): string | undefined {
   const { jsonrpc, method, result, error, twice } = envelope;
   if (!envelope.isObject) return 'the message is not an object';

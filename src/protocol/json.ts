@@ -138,13 +138,13 @@ function hasEscape(bytes: Buffer, from: number, to: number): boolean {
   return false;
 }
 
-/** The first thing inside the container, or -1 if it is no such container. */
+/** Where the first member or element begins, or -1 if these bytes are no such container. */
 function inside(bytes: Buffer, opener: number): number {
   const at = spaceEnd(bytes, 0);
   return bytes[at] === opener ? spaceEnd(bytes, at + 1) : -1;
 }
 
-/** The next thing in the container, or -1 if there is none. */
+/** Where the next member or element begins, or -1 if there is none. */
 function next(bytes: Buffer, from: number): number {
   const at = spaceEnd(bytes, from);
   return bytes[at] === COMMA ? spaceEnd(bytes, at + 1) : -1;

@@ -1,30 +1,30 @@
-// Every method of MCP, one row each: who sends it in which versions, what it names, and what may become of it.
-// A new method is a row here; a test holds the rows to the schema of each version.
+// Every method of MCP, one row each: who sends it in which versions, what it is about, and what its receiver may do.
+// A new method is a row here; a test compares the rows with the schema of each version.
 
 import { ERAS, type Era } from './eras.ts';
 
-/** The first version that has it, and the last one if it is gone since. */
+/** The first version in which a method is sent, and the last one if later versions do not have it. */
 type Versions = readonly [first: Era, last?: Era];
 /** The things that a server offers. */
 export type Kind = 'tools' | 'resources' | 'templates' | 'prompts';
 /** Tools and prompts have names, resources and templates have URIs. */
 export const hasName = (kind: Kind | undefined): kind is 'tools' | 'prompts' => kind === 'tools' || kind === 'prompts';
 /** One of the things, and where the params of a method name it. */
-export type Target = { readonly kind: Kind; readonly at: readonly string[] };
+export type TargetPath = { readonly kind: Kind; readonly at: readonly string[] };
 
 type Row = {
-  /** In which versions a client sends it, and in which a server does. */
+  /** In which versions a client sends the method, and in which a server does. */
   readonly client?: Versions;
   readonly server?: Versions;
-  /** The capability that its receiver must have declared, or an option of one. */
+  /** The capability that the receiver must have declared, or an option of a capability. */
   readonly needs?: readonly [capability: string, option?: string];
-  /** What the request is about. Absent: about the server itself, or about whatever `refers` says. */
-  readonly target?: Target;
-  /** What the request is about, by the text of `ref.type` in its params. */
-  readonly refers?: { readonly [type: string]: Target };
-  /** It lists things of this kind: the member of the result that holds them, and the member of each that names it. */
+  /** The one thing that the request is about. */
+  readonly target?: TargetPath;
+  /** The same for a request that is about things of several kinds, by the text of `ref.type` in its params. */
+  readonly refers?: { readonly [type: string]: TargetPath };
+  /** The kind of thing that it lists, the member of the result that holds the list, and the member that names each thing. */
   readonly lists?: { readonly kind: Kind; readonly member: string; readonly key: 'name' | 'uri' | 'uriTemplate' };
-  /** A caller's request to the server that has its target, as opposed to one that troupe answers: its verb on NATS. */
+  /** Its verb on NATS. Requests with a verb are calls: they go to the server that has the target; troupe answers others. */
   readonly verb?: string;
   /** The receiver may ask the sender's side something before it answers. */
   readonly mayAsk?: true;
@@ -128,18 +128,18 @@ export type Method = keyof Rows;
 /** The words by which a caller on NATS asks for a call. */
 export type CallVerb = { [M in Method]: Rows[M] extends { verb: infer Verb } ? Verb : never }[Method];
 
-/** By whatever stands in a message: a Map has no inherited keys. */
+/** A Map, because a message may name any method, and an object has inherited keys. */
 const rows: ReadonlyMap<string, Row> = new Map(Object.entries(METHODS));
 
 export const methodNames = Object.keys(METHODS) as readonly Method[];
 export const rowOf = (method: string): Row | undefined => rows.get(method);
 
-/** Whether a server may ask something before it answers this. */
+/** Whether a server may ask the caller's side something before it answers this request. */
 export const mayAsk = (method: string): boolean => rows.get(method)?.mayAsk === true;
 export const mayProgress = (method: string): boolean => rows.get(method)?.mayProgress === true;
 export const mayBeTask = (method: string): boolean => rows.get(method)?.mayBeTask === true;
 export const mayBeCancelled = (method: string): boolean => rows.get(method)?.mayNotBeCancelled === undefined;
-/** Whether it is passed on to a server for a caller, as one call. */
+/** Whether a caller's request goes to one server as a call. */
 export const isCall = (method: string): boolean => rows.get(method)?.verb !== undefined;
 
 /** Whether clients, or servers, that speak this version send it. */

@@ -4,7 +4,7 @@
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
-import { permission } from '../catalog/naming.ts';
+import { permission } from '../catalog/patterns.ts';
 import { nearest } from '../config/names.ts';
 import { type Failure, type FailureCode, TroupeError } from '../protocol/failures.ts';
 import { hasName, rowOf } from '../protocol/methods.ts';

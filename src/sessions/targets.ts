@@ -4,7 +4,7 @@ import type { View } from '../catalog/view.ts';
 import { withTextAt } from '../protocol/edit.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
-import { hasName, type Target as MethodTarget, rowOf } from '../protocol/methods.ts';
+import { hasName, rowOf, type TargetPath } from '../protocol/methods.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
 
@@ -26,7 +26,7 @@ export function targetOf(view: View, method: string, params: Buffer): Target {
   return { ...located(view, reference, params), name: '' };
 }
 
-const located = (view: View, { kind, at }: MethodTarget, params: Buffer): Target =>
+const located = (view: View, { kind, at }: TargetPath, params: Buffer): Target =>
   hasName(kind) ? named(view, kind, params, at) : resource(view, params, at);
 
 function named(view: View, kind: 'tools' | 'prompts', params: Buffer, path: readonly string[]): Target {

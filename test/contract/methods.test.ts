@@ -164,3 +164,14 @@ describe('versions differ', () => {
     expect(clientCapabilities(clientCapabilities(declared))).toEqual(meant); // a session's row is read again
   });
 });
+
+test('nobody but the protocol names a version, so that nobody compares them', () => {
+  const src = new URL('../../src/', import.meta.url);
+  const files = readdirSync(src, { recursive: true }).map(String);
+  const naming = files
+    .filter(
+      (path) => path.endsWith('.ts') && /['"`]20\d\d-\d\d-\d\d['"`]/.test(readFileSync(new URL(path, src), 'utf8')),
+    )
+    .filter((path) => !path.startsWith('protocol/eras'));
+  expect(naming).toEqual(['protocol/methods.ts']);
+});

@@ -7,7 +7,7 @@ export const codec: Codec = {
   hasTasks: false,
   allowsContentLists: false,
   resumesClosedStreams: false,
-  /** There was no word for completions: whoever had prompts or resources might complete their arguments. */
+  /** There was no capability for completions: a server with prompts or resources might complete their arguments. */
   serverCapabilities({ tasks, completions, ...declared }) {
     const mayComplete = declared.prompts !== undefined || declared.resources !== undefined;
     return { ...declared, ...(mayComplete && { completions: {} }) };

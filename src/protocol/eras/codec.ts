@@ -1,5 +1,5 @@
-// What a version of MCP may do differently from the others. Each version answers it in a file of its own beside this one;
-// everybody else asks by meaning and compares no versions. Between wire and codec troupe speaks the newest words it knows.
+// What may differ between versions of MCP. Each version has a file beside this one that says how it is there; the rest of
+// troupe asks the codec and compares no versions. What a codec gives out is in the words of the newest version.
 
 export type Codec = {
   /** Several messages may come in one JSON array. */
@@ -10,9 +10,9 @@ export type Codec = {
   readonly allowsContentLists: boolean;
   /** A host comes back to an HTTP stream that was closed early, and an event without data does not disturb it. */
   readonly resumesClosedStreams: boolean;
-  /** What a server's declaration means; of its words only those that this version has count. */
+  /** What a server's declaration means: capabilities that this version does not have do not count. */
   serverCapabilities(declared: ServerCapabilities): ServerCapabilities;
-  /** The same for a host's declaration. What has been read once may be read again: a session's row keeps the meaning. */
+  /** The same for a host's declaration. Its result may be read once more: a session's row stores it. */
   clientCapabilities(declared: ClientCapabilities): ClientCapabilities;
   /** The members of a progress notification beside its token. */
   progress(said: Progress): object;
