@@ -15,9 +15,9 @@ export type Facts = {
 
 /** Whether the server declared what this request needs. */
 export function offers({ capabilities }: Facts, method: string): boolean {
-  const [capability, option] = rowOf(method)?.needs ?? [];
-  if (capability === undefined) return true;
-  const declared = capabilities[capability];
+  const needs = rowOf(method)?.needs;
+  if (!needs) return true;
+  const [declared, option] = [capabilities[needs[0]], needs[1]];
   return option === undefined ? declared !== undefined : declared?.[option] === true || isObject(declared?.[option]);
 }
 

@@ -1,10 +1,8 @@
 // Changes members of a JSON object's bytes and leaves every other byte as it came.
 
-import { isText, mayHaveMeta, type Span, spanAt, spansOf, stringOf } from './json.ts';
+import { isText, MAX_DEPTH, mayHaveMeta, type Span, spanAt, spansOf, stringOf } from './json.ts';
 import { CLOSE_BRACE, COMMA, colonEnd, OPEN_BRACE, spaceEnd, stringEnd, valueEnd } from './scan.ts';
 
-/** Deeper than any frame we accept, and still bounded. */
-const MAX_DEPTH = 10_000;
 const EMPTY = Buffer.from('{}');
 
 export function splice(bytes: Buffer, { from, to }: Span, value: Buffer | string): Buffer {

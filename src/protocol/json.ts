@@ -17,7 +17,7 @@ import {
 } from './scan.ts';
 
 /** Deeper than any frame we accept, and still bounded. */
-const MAX_DEPTH = 10_000;
+export const MAX_DEPTH = 10_000;
 /** A frame puts levels of its own around an object, so this is a little less than a frame may have. */
 const MAX_OBJECT_DEPTH = 120;
 

@@ -7,9 +7,7 @@ import { ERAS, type Era } from './eras.ts';
 type Versions = readonly [first: Era, last?: Era];
 /** The things that a server offers. */
 export type Kind = 'tools' | 'resources' | 'templates' | 'prompts';
-/** Tools and prompts have names, resources and templates have URIs. */
-export const hasName = (kind: Kind | undefined): kind is 'tools' | 'prompts' => kind === 'tools' || kind === 'prompts';
-/** One of the things, and where the params of a method name it. */
+/** One of these things, and where the params of a method name it. */
 export type TargetPath = { readonly kind: Kind; readonly at: readonly string[] };
 
 type Row = {
@@ -30,6 +28,7 @@ type Row = {
   readonly mayAsk?: true;
   /** The receiver may take its time and tell how far it is: the deadline moves with its progress. */
   readonly mayProgress?: true;
+  /** Its sender may want it run as a task, in versions that have tasks. */
   readonly mayBeTask?: true;
   readonly mayNotBeCancelled?: true;
 };
@@ -134,10 +133,12 @@ const rows: ReadonlyMap<string, Row> = new Map(Object.entries(METHODS));
 export const methodNames = Object.keys(METHODS) as readonly Method[];
 export const rowOf = (method: string): Row | undefined => rows.get(method);
 
+/** Tools and prompts have names, resources and templates have URIs. */
+export const hasName = (kind: Kind | undefined): kind is 'tools' | 'prompts' => kind === 'tools' || kind === 'prompts';
+
 /** Whether a server may ask the caller's side something before it answers this request. */
 export const mayAsk = (method: string): boolean => rows.get(method)?.mayAsk === true;
 export const mayProgress = (method: string): boolean => rows.get(method)?.mayProgress === true;
-export const mayBeTask = (method: string): boolean => rows.get(method)?.mayBeTask === true;
 export const mayBeCancelled = (method: string): boolean => rows.get(method)?.mayNotBeCancelled === undefined;
 /** Whether a caller's request goes to one server as a call. */
 export const isCall = (method: string): boolean => rows.get(method)?.verb !== undefined;
@@ -150,7 +151,11 @@ export function isSentBy(sender: 'client' | 'server', method: string, era: Era):
   return ERAS.indexOf(first) <= at && (last === undefined || at <= ERAS.indexOf(last));
 }
 
-const byVerb = new Map(methodNames.flatMap((method) => [[rowOf(method)?.verb ?? '', method]] as const));
+const byVerb = new Map<string, Method>();
+for (const method of methodNames) {
+  const verb = rowOf(method)?.verb;
+  if (verb) byVerb.set(verb, method);
+}
 
-export const CALL_VERBS = [...byVerb.keys()].filter((verb) => verb !== '') as readonly CallVerb[];
+export const CALL_VERBS = [...byVerb.keys()] as readonly CallVerb[];
 export const methodOfVerb = (verb: string): Method | undefined => byVerb.get(verb);

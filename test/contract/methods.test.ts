@@ -13,12 +13,13 @@ import {
   isSentBy,
   mayAsk,
   mayBeCancelled,
-  mayBeTask,
   mayProgress,
   methodNames,
   methodOfVerb,
   rowOf,
 } from '../../src/protocol/methods.ts';
+
+const mayBeTask = (method: string): boolean => rowOf(method)?.mayBeTask === true;
 
 type Definition = { anyOf?: Reference[]; properties?: { method?: { const?: string } } } & Partial<Reference>;
 type Reference = { $ref: string };

@@ -6,7 +6,7 @@ export type Codec = {
   readonly allowsBatches: boolean;
   /** A request may be made a task, whose result is fetched later. */
   readonly hasTasks: boolean;
-  /** A message to a model may have a list of content blocks, and tools. */
+  /** The content of a message to a model may be a list of blocks. */
   readonly allowsContentLists: boolean;
   /** A host comes back to an HTTP stream that was closed early, and an event without data does not disturb it. */
   readonly resumesClosedStreams: boolean;
