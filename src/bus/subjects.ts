@@ -2,11 +2,12 @@
 // read exactly as it is built: a second spelling of the same thing would slip past a permission that names the first.
 
 import { createHash } from 'node:crypto';
+import { CALL_VERBS, type CallVerb, hasName, methodOfVerb, rowOf } from '../protocol/methods.ts';
 
 // ── What subjects speak of ───────────────────────────────────────────────────
 
-export const VERBS = ['call', 'list', 'read', 'prompt', 'complete', 'subscribe', 'unsubscribe', 'cancel'] as const;
-export type Verb = (typeof VERBS)[number];
+export type Verb = CallVerb | 'list' | 'subscribe' | 'unsubscribe' | 'cancel';
+export const VERBS: readonly Verb[] = [...CALL_VERBS, 'list', 'subscribe', 'unsubscribe', 'cancel'];
 export const TASK_VERBS = ['get', 'result', 'cancel'] as const;
 export type TaskVerb = (typeof TASK_VERBS)[number];
 
@@ -24,16 +25,17 @@ export type AskRequest = Who & { verb: 'answer' | 'inbox'; id: string };
 export type TaskRequest = Who & { verb: TaskVerb | 'list'; id: string };
 
 /** The pattern of the tokens that follow the server. */
-export const TAIL: Readonly<Record<Verb, string>> = {
-  call: '.>',
+export const TAIL = {
+  ...Object.fromEntries(CALL_VERBS.map((verb) => [verb, hasName(kindOf(verb)) ? '.>' : ''])),
   list: '.*',
-  read: '',
-  prompt: '.>',
-  complete: '',
   subscribe: '',
   unsubscribe: '',
   cancel: '',
-};
+} as Readonly<Record<Verb, string>>;
+
+function kindOf(verb: CallVerb) {
+  return rowOf(methodOfVerb(verb) ?? '')?.target?.kind;
+}
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
 export type ChangedKind = 'tools' | 'prompts' | 'resources';

@@ -3,6 +3,7 @@
 
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Failure } from '../protocol/failures.ts';
+import { mayBeCancelled } from '../protocol/methods.ts';
 import type { Call, Outcome } from './call.ts';
 import { type Caller, Callers } from './callers.ts';
 import { type Gate, outcomes } from './outcomes.ts';
@@ -487,7 +488,7 @@ export class Lane implements Owner {
       },
       cancelUpstream: (request: InFlight) => {
         if (canAsk(request.call)) this.#callers.abandon(request.id, request.call);
-        this.#peer?.cancel(request.id, request.why);
+        if (mayBeCancelled(request.call.method)) this.#peer?.cancel(request.id, request.why);
       },
     };
   }

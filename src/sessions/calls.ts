@@ -4,12 +4,13 @@
 import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS, type Era } from '../protocol/eras.ts';
+import { withTextAt } from '../protocol/edit.ts';
+import { codecOf, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
-import { progressTokenOf } from '../protocol/progress-token.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
+import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
-import { withoutTask } from './augmentation.ts';
 import type { Line } from './host.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
@@ -31,7 +32,7 @@ export type CallsOptions = {
 
 export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
-  const { tasks: hasTasks } = ERA_FACTS[era];
+  const { hasTasks } = codecOf(era);
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
@@ -124,7 +125,5 @@ export function named(server: string, ask: Ask): Ask | undefined {
 /** The token is JSON text. Nothing for a signal that is no progress. */
 export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
   if (signal.type !== 'progress') return undefined;
-  const { progress, total, message } = signal;
-  const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
-  return Buffer.from(`{"progressToken":${token},${JSON.stringify(about).slice(1)}`);
+  return Buffer.from(`{"progressToken":${token},${JSON.stringify(codecOf(era).progress(signal)).slice(1)}`);
 }

@@ -2,9 +2,10 @@
 // they hold after a restart, and both are asked of the servers on the host's behalf.
 
 import type { View } from '../catalog/view.ts';
+import { withTextAt } from '../protocol/edit.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { LEVELS, type Level, levelOf } from '../protocol/signals.ts';
 import { mustOffer } from '../servers/policy.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { Viewer } from './scopes.ts';

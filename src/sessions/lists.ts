@@ -1,6 +1,6 @@
 // A host's lists, page by page, and which of them have changed since it last looked or was last told.
 
-import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
+import type { Kind } from '../catalog/kinds.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { isMany, type Viewer } from './scopes.ts';
 import type { World } from './world.ts';
@@ -20,8 +20,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: World, viewer
   };
 
   return {
-    async page(method: string, params: Buffer): Promise<Buffer> {
-      const kind = ALL_KINDS.find((each) => KINDS[each].method === method) as Kind;
+    async page(kind: Kind, params: Buffer): Promise<Buffer> {
       const value = member(params, 'cursor');
       const process = isMany(viewer.scope) ? undefined : fleet.knownFor(viewer.scope, viewer.principal, viewer.session);
       if (process) await firstList(process, kind);

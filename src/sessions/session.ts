@@ -4,15 +4,15 @@
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS, type Era } from '../protocol/eras.ts';
+import { type ClientCapabilities, codecOf, type Era } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
-import { isLoud, type Level } from '../protocol/levels.ts';
+import { rowOf } from '../protocol/methods.ts';
+import { isLoud, type Level } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Beginning, createCalls } from './calls.ts';
 import type { HostSession, Line } from './host.ts';
-import type { ClientCapabilities } from './initialize.ts';
 import { createInterests } from './interests.ts';
 import { createLists } from './lists.ts';
 import { createQuestions } from './questions.ts';
@@ -33,7 +33,7 @@ const EMPTY = Buffer.from('{}');
 
 export function createSession(world: World, identity: Identity) {
   const { id: session, principal, scope } = identity;
-  const viewer = { scope, principal, session, knowsTasks: ERA_FACTS[identity.era].tasks };
+  const viewer = { scope, principal, session, knowsTasks: codecOf(identity.era).hasTasks };
   const view = viewOf(world, viewer);
   const attached = new Set<(frame: Buffer) => void>();
   const questions = createQuestions(identity, deliver);
@@ -74,18 +74,11 @@ export function createSession(world: World, identity: Identity) {
 
   /** The result, unless the call that was begun brings it itself. */
   function perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
+    const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
+    if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
+    if (verb) return void calls.begin(method, params, beginning);
+    if (listed) return lists.page(listed.kind, params);
     switch (method) {
-      case 'tools/call':
-        return tasks.isWanted(params) ? tasks.create(params) : void calls.begin(method, params, beginning);
-      case 'prompts/get':
-      case 'resources/read':
-      case 'completion/complete':
-        return void calls.begin(method, params, beginning);
-      case 'tools/list':
-      case 'prompts/list':
-      case 'resources/list':
-      case 'resources/templates/list':
-        return lists.page(method, params);
       case 'resources/subscribe':
         return interests.subscribe(view(), params);
       case 'resources/unsubscribe':

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Door } from '../calls/call.ts';
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { levelOf } from '../protocol/levels.ts';
+import { levelOf } from '../protocol/signals.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostSession, Opening, Sessions } from './host.ts';
 import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';
@@ -119,9 +119,10 @@ export function createSessions({ world, maxSessions, idleMs, family, onTrouble }
 
 function identityOf(row: SessionRow): Identity {
   const { id, principal, scope, level } = row;
+  const era = eraOf(row.era) ?? LATEST;
   return {
-    ...{ id, principal, scope, door: row.door as Door, era: eraOf(row.era) ?? LATEST },
-    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities)), level: levelOf(level ?? undefined) },
+    ...{ id, principal, scope, door: row.door as Door, era },
+    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities), era), level: levelOf(level ?? undefined) },
   };
 }
 

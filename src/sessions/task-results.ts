@@ -3,8 +3,8 @@
 
 import type { Ask, Asking, Outcome } from '../calls/call.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
+import { withMeta, withoutMeta } from '../protocol/edit.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
-import { withMeta, withoutMeta } from '../protocol/meta.ts';
 import { RELATED_TASK } from '../protocol/tasks.ts';
 import { type Beginning, type CallsOptions, named } from './calls.ts';
 import type { Line } from './host.ts';

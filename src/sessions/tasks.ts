@@ -4,14 +4,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { TaskView } from '../calls/call.ts';
 import { notificationFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { withoutMember } from '../protocol/edit.ts';
+import { codecOf } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
-import { withoutMember } from '../protocol/meta.ts';
-import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, taskOf } from '../protocol/tasks.ts';
+import { isSentBy } from '../protocol/methods.ts';
+import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, isAugmented, requestedTtl, taskOf } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { TaskNews } from '../tasks/task.ts';
-import { isAugmented, lifeOf } from './augmentation.ts';
 import { type Beginning, type CallsOptions, progressParams } from './calls.ts';
 import type { Viewer } from './scopes.ts';
 import { targetOf } from './targets.ts';
@@ -34,7 +34,7 @@ export function createTasks({ world, identity, view, questions, isLoud, viewer, 
 
   /** The result is a CreateTaskResult, once the task is on the disk. */
   async function create(given: Buffer): Promise<Buffer> {
-    const ttlMs = lifeOf(given);
+    const ttlMs = requestedTtl(given);
     const { server, name, params } = targetOf(view(), 'tools/call', withoutMember(given, 'task'));
     if (world.scopes.taskSupport(viewer, server, name) === 'forbidden')
       throw new TroupeError(
@@ -76,11 +76,11 @@ export function createTasks({ world, identity, view, questions, isLoud, viewer, 
 
   return {
     /** Whether this call shall be a task. Who knows no tasks cannot want one. */
-    isWanted: (params: Buffer): boolean => ERA_FACTS[era].tasks && isAugmented(params),
+    isWanted: (params: Buffer): boolean => codecOf(era).hasTasks && isAugmented(params),
     create,
     /** The result, unless it is waited for and brought later. */
     perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
-      switch (ERA_FACTS[era].tasks ? method : '') {
+      switch (isSentBy('client', method, era) ? method : '') {
         case 'tasks/get':
           return Promise.resolve(json(taskOf(tasks.get(idIn(params), principal))));
         case 'tasks/list':

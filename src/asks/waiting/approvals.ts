@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { Call } from '../../calls/call.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/fetch.ts';
-import { glob } from '../../catalog/naming.ts';
+import { glob } from '../../catalog/patterns.ts';
 import type { Approve, ServerSettings } from '../../config/types.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { member } from '../../protocol/json.ts';

@@ -3,21 +3,20 @@
 // when what happens there is done, long after its call was refused.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import { elements, member } from '../../protocol/json.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { elements, member, textAt } from '../../protocol/json.ts';
+import { mayAsk } from '../../protocol/methods.ts';
 import type { Question } from '../ask.ts';
 import { isRefusal, MESSAGE_CHARACTERS, readUrl } from '../reading.ts';
 
 type UrlQuestion = Extract<Question, { mode: 'url' }>;
 
 const REQUIRED = '-32042';
-const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_ELICITATIONS = 10;
 const MAX_VISITS = 1_000;
 
 /** What must be visited, each once; undefined when the server's error is for the caller as it is. */
 export function requiredBy({ method, door, handlesUrls }: Call, error: Buffer): UrlQuestion[] | undefined {
-  if (handlesUrls || door === 'troupe' || !METHODS.has(method)) return undefined;
+  if (handlesUrls || door === 'troupe' || !mayAsk(method)) return undefined;
   const list = elicitationsOf(error);
   return list && list.length <= MAX_ELICITATIONS ? questionsOf(list) : undefined;
 }

@@ -1,7 +1,7 @@
 // A batch in one POST, which only hosts of 2025-03-26 send. It is answered as one JSON array and never as a stream: an array
 // comes whole or not at all, so no answer of it can be lost or come twice when a daemon dies.
 
-import { ERA_FACTS } from '../../protocol/eras.ts';
+import { codecOf } from '../../protocol/eras.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import { handTo } from '../answers.ts';
@@ -9,7 +9,7 @@ import { isOwed, NO_LINE, takeApart } from '../batches.ts';
 import { type House, invalid, sendEmpty, sendJson, type Visit } from './visit.ts';
 
 export function takeBatch(house: House, visit: Visit, session: HostSession, frames: readonly Frame[]): void {
-  if (!ERA_FACTS[session.era].batches)
+  if (!codecOf(session.era).allowsBatches)
     return invalid(visit, 400, `MCP ${session.era} has no batches; send one message in each POST`);
   if (frames.some((frame) => frame.kind === 'request' && frame.method === 'initialize'))
     return invalid(visit, 400, 'initialize must not be part of a batch; send it alone');

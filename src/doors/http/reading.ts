@@ -1,8 +1,9 @@
 // One response that follows one stream. What it sends is on the disk already, so a slow reader costs no memory: it is
 // followed no further until it has read what it was sent.
 
+import { codecOf } from '../../protocol/eras.ts';
 import type { HostSession, Place } from '../../sessions/host.ts';
-import { endForNow, knowsPolling, startEvents, writeEvent, writePrimer } from './events.ts';
+import { endForNow, startEvents, writeEvent, writePrimer } from './events.ts';
 import { type House, isGone, onGone, refuseThrown, sendEmpty, type Visit } from './visit.ts';
 
 export type Reading = {
@@ -19,7 +20,7 @@ const MOST_UNREAD = 1024 * 1024;
 export function readStream(house: House, { visit, session, place: start, primer }: Reading): void {
   const { res } = visit;
   const { streams } = house.sessions;
-  const mayRotate = knowsPolling(session.era);
+  const mayRotate = codecOf(session.era).resumesClosedStreams;
   const retireAt = performance.now() + house.timing.rotateMs;
   let lastId = '';
   let stop: (() => void) | undefined;
