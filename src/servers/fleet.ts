@@ -316,8 +316,12 @@ export class Fleet {
     const project = (snapshot: SnapshotFrom<typeof serverMachine>): void => {
       if (snapshot.status === 'error') return;
       const { why, restarts } = snapshot.context;
+      const next = gateOf(snapshot);
       this.#show(member, stateOf(snapshot), why, restarts);
-      member.lane.setGate(gateOf(snapshot));
+      // Its actor tells of every event, also of those that change nothing, such as being wanted once more.
+      const { mode, state, why: before } = member.lane.gate;
+      if (next.mode === mode && next.state === state && next.why === before) return;
+      member.lane.setGate(next);
       member.pool?.pump();
     };
     // The fleet's own chart handles a crash.
