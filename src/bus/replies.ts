@@ -125,7 +125,7 @@ function streamOutlet(msg: Msg, publish: Publish) {
     isStream: true,
     accepts: accepted(msg),
     send(kind: FrameKind, body: Uint8Array, headers: Headers = {}, reply?: string) {
-      if (outlet.isOpen) publish(msg, body, { ...headers, 'Mcp-Frame': kind, 'Mcp-Seq': String(++seq) }, reply);
+      if (outlet.isOpen) publish(msg, body, { 'Mcp-Frame': kind, 'Mcp-Seq': String(++seq), ...headers }, reply);
     },
     end() {
       if (outlet.isOpen) publish(msg, Empty);

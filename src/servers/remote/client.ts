@@ -104,7 +104,8 @@ class Delivery implements Sent {
     const { method, body, headers: own, headMs = 0 } = this.#sending;
     const credentials = await authorizer.headers();
     if (this.#isOver) return;
-    const headers = { ...fixed, ...lowered(credentials), ...own };
+    // Not by spreads, which take several times as long, for every request.
+    const headers = Object.assign({}, fixed, lowered(credentials), own);
     const mine = exchange(
       pool,
       { method, path: attempt.path, headers, headMs, ...(body && { body }) },

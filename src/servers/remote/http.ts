@@ -78,10 +78,10 @@ export class HttpLink implements Link {
   }
 
   #headers(): Record<string, string> {
-    return {
-      ...(this.#session !== undefined && { 'mcp-session-id': this.#session }),
-      ...(this.#era !== undefined && { 'mcp-protocol-version': this.#era }),
-    };
+    const headers: Record<string, string> = {};
+    if (this.#session !== undefined) headers['mcp-session-id'] = this.#session;
+    if (this.#era !== undefined) headers['mcp-protocol-version'] = this.#era;
+    return headers;
   }
 
   #start(sending: Sending): void {
@@ -92,7 +92,7 @@ export class HttpLink implements Link {
     sending.post = new RequestPost(this.#options, {
       id,
       frame,
-      headers: { ...headers, ...this.#options.headersOf(call) },
+      headers: Object.assign(this.#options.headersOf(call), headers),
       streamHeaders: () => headers,
       onHead: (head) => (isInitialize ? this.#begin(head) : this.#prove(head)),
       isTaken: (status, refusal) =>

@@ -96,7 +96,7 @@ export class RequestPost {
     this.#options = options;
     this.#sent = ports.client.send({
       method: 'POST',
-      headers: { ...options.headers, ...CONTENT },
+      headers: Object.assign({}, options.headers, CONTENT),
       body: bodyOf(options.frame),
       onHead: (head) => this.#answered(head),
       onTrouble: (trouble) => {
