@@ -1,9 +1,11 @@
 // The words of asks: what somebody is asked, what they say to it, and what the inbox shows. A question is a server's, or about
 // a call to one; it belongs to the principal of that call, and only they and the owner of this machine may answer it.
 
+import type { AskOutcome as Ended, Stage, WaitsOn } from '../../machines/ladder.ts';
 import type { Call } from '../calls/call.ts';
 import type { AskKind } from '../config/types.ts';
 
+export type { Stage } from '../../machines/ladder.ts';
 export type { AskKind } from '../config/types.ts';
 
 /** What is asked, after it was checked. Buffers are JSON, as it came. */
@@ -40,12 +42,6 @@ export type Answerer = {
   readonly stage?: string;
 };
 
-/**
- * What is wanted of the inbox: an answer; a word on a model's request or on its result; or the word that what was to be done
- * at an address is done.
- */
-export type Stage = 'answer' | 'request' | 'result' | 'done';
-
 /** A question as `troupe inbox --json` shows it. */
 export type AskView = {
   readonly id: string;
@@ -70,22 +66,11 @@ export type AskView = {
   readonly openedAt: number;
   readonly expiresAt: number;
   /** Who was asked last and has not answered; `inbox` when nobody but a person is left. */
-  readonly waitsOn: 'host' | 'bus' | 'rule' | 'model' | 'inbox';
+  readonly waitsOn: WaitsOn;
 };
 
 /** How it ended: `interrupted` when its daemon was killed. */
-export type AskOutcome =
-  | 'accepted'
-  | 'declined'
-  | 'cancelled'
-  | 'completed'
-  | 'answered'
-  | 'rejected'
-  | 'approved'
-  | 'denied'
-  | 'expired'
-  | 'withdrawn'
-  | 'interrupted';
+export type AskOutcome = Ended | 'interrupted';
 
 /** The call that a question is about, while that call waits. */
 export type Subject = {
@@ -93,6 +78,9 @@ export type Subject = {
   /** Until when the call itself can wait, by the clock of deadlines. */
   readonly latestDeadline: number;
 };
+
+/** A question as a host is asked it: a server's in its own bytes. */
+export type AskedOfHost = { readonly method: string; readonly params: Buffer };
 
 /** What doors do with asks. */
 export type Inbox = {
@@ -104,8 +92,8 @@ export type Inbox = {
    * question does not allow, naming the field.
    */
   answer(id: string, reply: Reply, answerer: Answerer): Promise<AskOutcome | 'open'>;
-  /** An open question as a host is asked it, in the server's own bytes; only of those that belong to a task. */
-  asked(id: string): { readonly method: string; readonly params: Buffer } | undefined;
+  /** Only of an open question that belongs to a task. */
+  asked(id: string): AskedOfHost | undefined;
   /** Counts up with each change of the list; whoever waits is woken. */
   readonly version: number;
   /** Resolves when the version is no longer that one, or after some seconds. */

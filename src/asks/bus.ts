@@ -8,12 +8,14 @@ import type { AskSettings } from '../config/types.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
+import type { World } from '../world/world.ts';
 import type { AskView, Reply } from './ask.ts';
 import { replyOf } from './replies.ts';
 
 export type AnswerersOptions = {
   readonly subjects: Subjects;
   readonly settings: () => Pick<AskSettings, 'answererMs'>;
+  readonly world: Pick<World, 'date' | 'after'>;
   readonly onTrouble: (why: unknown) => void;
 };
 
@@ -35,7 +37,7 @@ export type Answerers = {
 const MAX_REQUESTS = 3;
 const MAX_REPLIES = 16;
 
-export function createAnswerers({ subjects, settings, onTrouble }: AnswerersOptions): Answerers {
+export function createAnswerers({ subjects, settings, world, onTrouble }: AnswerersOptions): Answerers {
   let nc: NatsConnection | undefined;
   const waiting = new Set<() => void>();
 
@@ -55,8 +57,9 @@ export function createAnswerers({ subjects, settings, onTrouble }: AnswerersOpti
         passed = pass;
         waiting.add(pass);
         const subject = subjects.ask(view.principal, view.kind, view.server);
-        const patienceMs = Math.min(settings().answererMs, view.expiresAt - Date.now());
-        converse(connection, { view, signal, accept, subject, patienceMs, pass, onTrouble });
+        const patienceMs = Math.min(settings().answererMs, view.expiresAt - world.date());
+        const { after } = world;
+        converse(connection, { view, signal, accept, subject, patienceMs, after, pass, onTrouble });
       }).catch(onTrouble); // the connection went away this very moment
       waiting.delete(passed);
     },
@@ -69,18 +72,20 @@ type Conversation = {
   readonly accept: Accept;
   readonly subject: string;
   readonly patienceMs: number;
+  readonly after: World['after'];
   readonly pass: () => void;
   readonly onTrouble: (why: unknown) => void;
 };
 
 /** One question, asked again with what was wrong about the answer, until an answer stands or the question ends. */
 function converse(nc: NatsConnection, conversation: Conversation): void {
-  const { view, signal, accept, subject, patienceMs, pass, onTrouble } = conversation;
+  const { view, signal, accept, subject, patienceMs, after, pass, onTrouble } = conversation;
   const { waitsOn: _, ...asked } = view;
   const about = `the ${view.kind} ${view.id} of ${view.server}`;
   const inbox = createInbox(inboxPrefixOf(nc));
-  let [requests, replies] = [0, 0];
-  let timer: NodeJS.Timeout | undefined;
+  let requests = 0;
+  let replies = 0;
+  let stopTimer = (): void => {};
   const subscription = nc.subscribe(inbox, {
     callback: (error, msg) => void (error ? fail(error) : take(msg)).catch(fail),
   });
@@ -88,7 +93,7 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
   request();
 
   function end(): void {
-    clearTimeout(timer);
+    stopTimer();
     signal.removeEventListener('abort', end);
     if (!nc.isClosed()) subscription.unsubscribe();
     pass();
@@ -100,14 +105,14 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
   }
 
   function request(error?: string): void {
-    clearTimeout(timer);
+    stopTimer();
     const body = json(error === undefined ? asked : { ...asked, error });
     if (body.length > maxPayload(nc)) {
       onTrouble(`${about} has ${body.length} bytes, too many for the bus; no service was asked`);
       return end();
     }
     requests++;
-    timer = setTimeout(pass, Math.max(0, patienceMs));
+    stopTimer = after(Math.max(0, patienceMs), pass);
     nc.publish(subject, body, { reply: inbox });
     nc.flush().catch(pass); // the bus is away, and what is published then is lost
   }

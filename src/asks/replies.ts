@@ -2,11 +2,14 @@
 // hosts, services, rules and people; one that does not is the answerer's to mend, and the server never sees it.
 
 import type { Answer } from '../calls/call.ts';
+import { glob } from '../catalog/naming.ts';
+import type { AskRule } from '../config/types.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { member, spansOf } from '../protocol/json.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';
 import type { AskKind, AskOutcome, Question, Reply, Stage } from './ask.ts';
+import { defaultsOf, readForm } from './forms/form.ts';
 import type { Validator } from './forms/validator.ts';
 import { checkResult, readSampling } from './models/messages.ts';
 
@@ -63,6 +66,31 @@ const EXAMPLE = '{"action":"accept","content":{…}}';
 
 /** Edited params have messages; a result has none. */
 export const isRequest = (content: Buffer): boolean => member(content, 'messages') !== undefined;
+
+/**
+ * What the configuration answers by itself: the first rule that fits the question. An address is never agreed to by a rule, and
+ * no rule speaks for a model.
+ */
+export function ruledReply(rules: readonly AskRule[], question: Question, { server, tool }: About): Reply | undefined {
+  const rule = rules.find(
+    (each) =>
+      (each.server === undefined || glob(each.server)(server)) &&
+      (each.tool === undefined || glob(each.tool)(tool)) &&
+      (each.kind === undefined || each.kind === question.kind),
+  );
+  if (!rule) return undefined;
+  return rule.answer === 'defaults' ? defaultsFor(question) : { action: rule.answer };
+}
+
+type About = { readonly server: string; readonly tool: string };
+
+function defaultsFor(question: Question): Reply | undefined {
+  if (question.kind === 'approval') return { action: 'accept' };
+  if (question.kind !== 'elicitation' || question.mode !== 'form') return undefined;
+  const form = readForm(question.schema);
+  const content = typeof form === 'string' ? undefined : defaultsOf(form);
+  return content && { action: 'accept', content: Buffer.from(JSON.stringify(content)) };
+}
 
 /** What a server is told when its question has ended. */
 export function answerOf(question: Question, outcome: AskOutcome, content: Buffer | undefined): Answer {

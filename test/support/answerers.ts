@@ -4,6 +4,7 @@ import type { Msg, NatsConnection } from 'nats';
 import type { AskView, Reply } from '../../src/asks/ask.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { subjects } from '../../src/bus/subjects.ts';
+import { realWorld } from '../../src/world/world.ts';
 import type { TestServer } from './nats.ts';
 
 export const form = (change: Partial<AskView> = {}): AskView => ({
@@ -31,7 +32,12 @@ export async function rung(
   const nc = await nats.connect();
   const [given, troubles, over]: [Given[], string[], AbortController] = [[], [], new AbortController()];
   const onTrouble = (why: unknown) => void troubles.push(String(why));
-  const answerers = createAnswerers({ subjects: subjects('troupe'), settings: () => ({ answererMs }), onTrouble });
+  const answerers = createAnswerers({
+    subjects: subjects('troupe'),
+    settings: () => ({ answererMs }),
+    world: realWorld,
+    onTrouble,
+  });
   answerers.online(nc);
   const ask = (view: AskView = form()) =>
     answerers.ask(view, over.signal, (reply) => {

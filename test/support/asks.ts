@@ -3,13 +3,13 @@
 
 import { join } from 'node:path';
 import pino from 'pino';
+import type { Ending } from '../../src/asks/actor.ts';
+import type { AskView } from '../../src/asks/ask.ts';
 import { createAsks } from '../../src/asks/asks.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { createValidator } from '../../src/asks/forms/validator.ts';
-import type { Live } from '../../src/asks/live.ts';
 import type { Models } from '../../src/asks/models/models.ts';
-import type { Ending } from '../../src/asks/opening.ts';
-import { createRows } from '../../src/asks/rows.ts';
+import { createAskRows } from '../../src/asks/rows.ts';
 import { subjects } from '../../src/bus/subjects.ts';
 import type { Ask, Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
@@ -20,6 +20,7 @@ import type { Member } from '../../src/servers/member.ts';
 import { createSession } from '../../src/servers/session.ts';
 import { openSeal } from '../../src/store/seal.ts';
 import { openStore } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from './eventually.ts';
 import { scratch } from './scratch.ts';
 
@@ -44,7 +45,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const withdrawn: string[] = [];
   const completed: string[] = [];
   const outcomes: Outcome[] = [];
-  const closed: { live: Live; ending: Ending }[] = [];
+  const closed: { view: AskView; ending: Ending }[] = [];
   const trouble: string[] = [];
   const config = { asks: troupeSchema.parse({ asks: given }).asks };
   const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
@@ -55,16 +56,32 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     onCrash: (error) => trouble.push(String(error)),
   });
   const member = { name: 'alpha', server: 'alpha', onBehalfOf: '_', lane, config: { settings: server } } as Member;
-  const rows = createRows({
-    ...{ store, seal: openSeal(dir.path), daemon: 'here', isAlive: () => false },
+  const rows = createAskRows({
+    store,
+    seal: openSeal(dir.path),
+    daemon: 'here',
+    isAlive: () => false,
+    world: realWorld,
     onTrouble: (error) => trouble.push(String(error)),
   });
   const asks = createAsks({
-    ...{ config: () => config, rows, validator: createValidator(), attribution: createAttribution(), logger },
-    answerers: createAnswerers({ subjects: subjects('troupe'), settings: () => config.asks, onTrouble: () => {} }),
-    ...{ models: models ?? NO_MODELS, rootsFor: () => Buffer.from('{"roots":[]}'), nudge: () => {} },
+    config: () => config,
+    world: realWorld,
+    rows,
+    validator: createValidator(),
+    attribution: createAttribution(),
+    logger,
+    answerers: createAnswerers({
+      subjects: subjects('troupe'),
+      settings: () => config.asks,
+      world: realWorld,
+      onTrouble: () => {},
+    }),
+    models: models ?? NO_MODELS,
+    rootsFor: () => Buffer.from('{"roots":[]}'),
+    nudge: () => {},
     onOpened: () => {},
-    onClosed: (live, ending) => closed.push({ live, ending }),
+    onClosed: (view, ending) => closed.push({ view, ending }),
   });
   const nothing = () => {};
   const session = createSession({
