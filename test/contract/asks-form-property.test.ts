@@ -2,8 +2,7 @@
 
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Choice, defaultsOf, type Field, type Form, readForm } from '../../src/asks/forms/form.ts';
-import { schemaOf } from '../../src/asks/forms/schema.ts';
+import { type Choice, defaultsOf, type Field, type Form, readForm, schemaOf } from '../../src/asks/forms/form.ts';
 import { createValidator } from '../../src/asks/forms/validator.ts';
 
 const keyword = fc.constantFrom(

@@ -1,67 +1,25 @@
 // Reads what a server asks in form mode: the flat subset of JSON Schema that MCP allows, as plain data, or why it is refused.
 // A form is what a person fills in and what an answer is checked against; the schema itself goes on to hosts as it came.
 
-import { readField } from './field.ts';
-import { extraKeyword, isObject, MAX_NAME, quoted } from './words.ts';
+import {
+  COUNTS,
+  extraKeyword,
+  type Field,
+  isObject,
+  LENGTHS,
+  limitsOf,
+  MAX_NAME,
+  NUMBERS,
+  quoted,
+  readField,
+} from './field.ts';
+
+export type { Choice, Field } from './field.ts';
 
 export type Form = {
   readonly fields: readonly Field[];
   /** Nothing but these fields may be said. */
   readonly isClosed?: true;
-};
-
-export type Field = TextField | NumberField | BooleanField | ChoiceField | ChoicesField;
-
-type Common = {
-  readonly name: string;
-  /** The name, where the server gave no title. */
-  readonly title: string;
-  /** Empty where the server gave none. */
-  readonly description: string;
-  readonly isRequired: boolean;
-  /** `null` is an answer too, as servers in Python write it. */
-  readonly isNullable?: true;
-};
-
-export type TextField = Common & {
-  readonly type: 'string';
-  readonly default?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  /** email, uri, date or date-time; of others some are known to the validator, and the rest mean nothing. */
-  readonly format?: string;
-};
-
-export type NumberField = Common & {
-  readonly type: 'number' | 'integer';
-  readonly default?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-};
-
-export type BooleanField = Common & { readonly type: 'boolean'; readonly default?: boolean };
-
-export type Choice = { readonly value: string; readonly title: string };
-
-/** One of them. */
-export type ChoiceField = Common & {
-  readonly type: 'choice';
-  readonly choices: readonly Choice[];
-  readonly default?: string;
-};
-
-/** Any of them. */
-export type ChoicesField = Common & {
-  readonly type: 'choices';
-  readonly choices: readonly Choice[];
-  readonly default?: readonly string[];
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: true;
 };
 
 const MAX_BYTES = 65_536;
@@ -130,3 +88,50 @@ function sizeOf(schema: unknown): number {
 }
 
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
+
+// ── The schema of a form in its plainest words ───────────────────────────────
+
+/** It says of an answer all that the server's own schema says, and nothing else of that schema comes near the compiler. */
+export function schemaOf({ fields, isClosed }: Form): Record<string, unknown> {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(fields.map((field) => [field.name, propertyOf(field)])),
+    required: fields.filter((field) => field.isRequired).map((field) => field.name),
+    additionalProperties: !isClosed,
+  };
+}
+
+function propertyOf(field: Field): Record<string, unknown> {
+  const { name, title, description, isNullable } = field;
+  const words = { ...(title !== name && { title }), ...(description && { description }) };
+  const value = field.default !== undefined && { default: field.default };
+  const plain = { ...words, ...typeOf(field), ...value };
+  return isNullable ? { anyOf: [plain, { type: 'null' }] } : plain;
+}
+
+function typeOf(field: Field): Record<string, unknown> {
+  switch (field.type) {
+    case 'string': {
+      const { pattern, format } = field;
+      const words = { ...(pattern !== undefined && { pattern }), ...(format !== undefined && { format }) };
+      return { type: 'string', ...limitsOf(field, LENGTHS), ...words };
+    }
+    case 'number':
+    case 'integer':
+      return { type: field.type, ...limitsOf(field, NUMBERS) };
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'choice':
+      return { type: 'string', ...choicesOf(field) };
+    case 'choices': {
+      const unique = field.uniqueItems && { uniqueItems: true };
+      return { type: 'array', ...limitsOf(field, COUNTS), ...unique, items: { type: 'string', ...choicesOf(field) } };
+    }
+  }
+}
+
+/** As the first version of MCP with choices wrote it, which is also what a validator is quickest with. */
+const choicesOf = ({ choices }: Field & { type: 'choice' | 'choices' }): Record<string, unknown> => ({
+  enum: choices.map(({ value }) => value),
+  enumNames: choices.map(({ title }) => title),
+});

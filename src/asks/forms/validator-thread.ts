@@ -7,8 +7,7 @@ import formats from 'ajv-formats';
 import { members } from '../../protocol/json.ts';
 import { isJsonObject } from '../../protocol/value.ts';
 import { expressionOf } from './field.ts';
-import { readForm } from './form.ts';
-import { schemaOf } from './schema.ts';
+import { readForm, schemaOf } from './form.ts';
 
 export type ToValidator = { readonly schema: Uint8Array; readonly content: Uint8Array };
 
