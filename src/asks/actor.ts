@@ -16,7 +16,7 @@ import { samplingMachine } from '../../machines/sampling.ts';
 import type { Answer } from '../calls/call.ts';
 import type { AskSettings, SamplingBudget } from '../config/types.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
-import type { World } from '../world/world.ts';
+import { clockOf, type World } from '../world/world.ts';
 import type { AskedOfHost, AskOutcome, AskView, Question, Reply, Stage, Subject } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import { askedAgain, askedOf, spokenBy } from './host.ts';
@@ -334,8 +334,3 @@ const approval = approvalMachine.provide({ actions, actors });
 
 const machineFor = ({ kind }: Question): typeof elicitation =>
   kind === 'sampling' ? (sampling as never) : kind === 'approval' ? (approval as never) : elicitation;
-
-const clockOf = ({ after }: World) => ({
-  setTimeout: (work: (...args: unknown[]) => void, ms: number) => after(ms, work),
-  clearTimeout: (cancel: () => void) => cancel?.(),
-});

@@ -20,7 +20,7 @@ export type Question =
       /** The call waits for it to be done, because the server refused the call with -32042; else the server waits itself. */
       readonly isRequired: boolean;
     }
-  /** `message` is the last thing said in it. */
+  /** `message` is the last thing that was said in the conversation. */
   | { readonly kind: 'sampling'; readonly message: string; readonly request: Buffer }
   | { readonly kind: 'approval'; readonly message: string; readonly arguments: Buffer };
 
@@ -35,10 +35,10 @@ export type Reply =
 
 /** Who answers. Without a principal it is the owner of this machine, who may answer everything. */
 export type Answerer = {
-  /** For those who come too late, such as `the host` or `troupe answer`. */
+  /** Named to later answerers, such as `the host` or `troupe answer`. */
   readonly by: string;
   readonly principal?: string;
-  /** What they were shown: a yes on one stage is none on the next. If they do not say: a yes is to `answer`, a no to any. */
+  /** The stage that they were shown: a yes counts for that one only. Without it a yes is to `answer`, and a no to any stage. */
   readonly stage?: string;
 };
 
@@ -69,7 +69,7 @@ export type AskView = {
   readonly waitsOn: WaitsOn;
 };
 
-/** How it ended: `interrupted` when its daemon was killed. */
+/** How a question ended: `interrupted` when its daemon was killed. */
 export type AskOutcome = Ended | 'interrupted';
 
 /** The call that a question is about, while that call waits. */
@@ -84,17 +84,17 @@ export type AskedOfHost = { readonly method: string; readonly params: Buffer };
 
 /** What doors do with asks. */
 export type Inbox = {
-  /** Open ones, oldest first; only that principal's, if one is named. */
+  /** The open questions, oldest first; only that principal's, if one is named. */
   list(principal?: string): AskView[];
   /**
-   * Resolves with how it ended, or with `open` when more is to come. Throws a TroupeError: `unknownName` for an id that is
-   * none (or another principal's), `answered` for one that somebody was quicker with, `invalid` for an answer that the
-   * question does not allow, naming the field.
+   * Resolves with how the question ended, or with `open` when more is to come. Throws a TroupeError: `unknownName` for an id that
+   * does not exist or is another principal's, `answered` for a question that somebody else has answered, `invalid` for an answer
+   * that the question does not allow, naming the field.
    */
   answer(id: string, reply: Reply, answerer: Answerer): Promise<AskOutcome | 'open'>;
   /** Only of an open question that belongs to a task. */
   asked(id: string): AskedOfHost | undefined;
-  /** Counts up with each change of the list; whoever waits is woken. */
+  /** Counts up with each change of the list. */
   readonly version: number;
   /** Resolves when the version is no longer that one, or after some seconds. */
   changed(since: number): Promise<void>;

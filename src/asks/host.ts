@@ -1,5 +1,5 @@
-// The host's side of an ask: how it is asked, and what its answer says. A server's question reaches it as it was written;
-// an approval is a form without fields, of which the person sees who wants to do what.
+// The host's side of an ask: how a host is asked, and what its answer says. A server's question reaches the host as the server
+// wrote it; an approval is a form without fields, whose message says which tool would run with which arguments.
 
 import type { Answer, Ask, Asking } from '../calls/call.ts';
 import { TroupeError } from '../protocol/failures.ts';
@@ -11,11 +11,11 @@ import { questionOf } from './rows.ts';
 
 export type About = { readonly asked?: AskedOfHost; readonly server: string; readonly tool: string };
 
-/** Nobody shall approve what they see only a part of. */
+/** A longer approval goes to the inbox: a person shall see all of what they approve. */
 const SHOWN_CHARACTERS = 16_384;
 const METHOD_NOT_FOUND = '-32601';
 
-/** Nothing when a host cannot show it whole; the inbox can. */
+/** Nothing for a question that a host cannot show whole; the inbox can. */
 export function askedOf(question: Question, { asked, server, tool }: About): AskedOfHost | undefined {
   if (asked) return asked;
   const params =
@@ -23,7 +23,7 @@ export function askedOf(question: Question, { asked, server, tool }: About): Ask
   return params && { method: 'elicitation/create', params: Buffer.from(JSON.stringify(params)) };
 }
 
-/** The same question once more, with what was wrong with the answer. Nothing for one that has no words of its own. */
+/** The same question once more, with what was wrong with the answer before its message. Nothing for a question without one. */
 export function askedAgain(asked: AskedOfHost | undefined, problem: string): AskedOfHost | undefined {
   const message = asked && textAt(asked.params, ['message']);
   if (!asked || message === undefined) return undefined;
@@ -46,8 +46,8 @@ function visit(question: Question, server: string): object | undefined {
 }
 
 /**
- * Nothing when the host cannot say, or says two things at once: the server hears it as it is, and might hear the other one.
- * An error of its own is an answer.
+ * Nothing when the host does not know the method, or gives a member twice: the server gets these very bytes, and might read the
+ * other one. Any other error of the host is an answer.
  */
 export function spokenBy(question: Question, answer: Answer): Reply | undefined {
   if (!answer.ok) {
@@ -111,13 +111,13 @@ export function createAttend(inbox: Inbox, onTrouble: (error: unknown) => void) 
       const reply = spokenBy(questionOf(view), given);
       if (reply) void answered(reply).catch(onTrouble);
     };
-    /** A form that was not filled in as it wants to be goes back once, with what is wrong; then it counts as left alone. */
+    /** A form that is filled in badly goes back to the host once, with what is wrong; after a second time it counts as cancelled. */
     async function answered(reply: Reply): Promise<void> {
       try {
         await inbox.answer(view.id, reply, { by: BY, principal: view.principal });
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
-        if (error.code !== 'invalid') return; // somebody was quicker
+        if (error.code !== 'invalid') return; // another answerer was quicker
         if (isLast) return answered({ action: 'cancel' });
         again = ask(attendance, view, askedAgain(asked, error.message), true);
       }

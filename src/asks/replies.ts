@@ -13,7 +13,7 @@ import { defaultsOf, readForm } from './forms/form.ts';
 import type { Validator } from './forms/validator.ts';
 import { checkResult, readSampling } from './models/messages.ts';
 
-/** Whose schema it is: one server's slow ones hold up nobody else. */
+/** `server` is the one whose schema is checked: its slow schemas hold up no other server's. */
 export type Judge = { readonly validator: Validator; readonly server: string };
 
 const NOTHING = Buffer.from('{}');
@@ -50,7 +50,7 @@ export function replyOf(body: Buffer, kind: AskKind | undefined): Reply {
   if (action === 'decline' || action === 'cancel') return { action };
   if (action !== 'accept') throw new TroupeError('invalid', `action must be accept, decline or cancel: ${EXAMPLE}`);
   const [span, another] = spansOf(body, 'content');
-  // JSON readers disagree on which one is meant, and no content would be an answer too.
+  // Readers of JSON disagree on which of the two counts.
   if (another) throw new TroupeError('invalid', 'content is given twice; send one');
   return span ? { action, content: body.subarray(span.from, span.to) } : { action };
 }
@@ -101,7 +101,7 @@ export function answerOf(question: Question, outcome: AskOutcome, content: Buffe
   return result(JSON.stringify({ action: ACTIONS[outcome] ?? 'cancel' }));
 }
 
-/** Nobody can be asked at all. */
+/** What a server is told when it is not known on whose behalf it asks. */
 export const nobody = (question: Question): Answer =>
   question.kind === 'sampling' ? rejected(WHY.nobody) : result('{"action":"cancel"}');
 

@@ -18,7 +18,7 @@ export type AskRowsOptions = {
 };
 export type AskRows = ReturnType<typeof createAskRows>;
 type Sealed = AskView & { readonly asked?: { readonly method: string; readonly params: string } };
-/** Somebody was quicker, or it is over. */
+/** The row of a question that another answer has won, or that is over. */
 export type Loser = Pick<AskRow, 'status' | 'answered_by' | 'outcome'>;
 
 /** A picture in a request must not be copied with every step of its ask. */
@@ -30,7 +30,7 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
   const claiming = new Set<string>();
   const nameOf = (id: string): string => `ask ${id}`;
 
-  /** Another daemon may have to ask the host who fetches the result of a task, in the server's own words. */
+  /** With the server's own words where the question belongs to a task: a host that fetches its result may be at another daemon. */
   function sealed(view: AskView, asked?: AskedOfHost): Buffer {
     const whole =
       view.task === undefined ? view : { ...view, asked: asked && { ...asked, params: asked.params.toString() } };
@@ -58,7 +58,7 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
       const asked = opened(row)?.asked;
       return asked && { ...asked, params: Buffer.from(asked.params) };
     },
-    /** Resolves when it is on the disk. */
+    /** Resolves when the row is on the disk. */
     async add(view: AskView, asked?: AskedOfHost): Promise<void> {
       const { id, kind, server, tool, principal, stage, openedAt, expiresAt } = view;
       const body = sealed(view, asked);
@@ -66,7 +66,7 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
     },
     update: (view: AskView, asked?: AskedOfHost): void =>
       store.write('setAskBody', [sealed(view, asked), view.stage, view.id]),
-    /** Resolves with nothing when this answer stands. */
+    /** Resolves with nothing when this answer stands, else with the row as another answer left it. */
     async claim(id: string, stage: Stage, reply: Reply, by: string): Promise<Loser | undefined> {
       const token = world.random(16).toString('hex');
       const content = reply.action === 'accept' ? reply.content?.toString() : undefined;
@@ -78,15 +78,15 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
         claiming.delete(token);
       }
       const row = find(id);
-      return row?.token === token ? undefined : row; // one that is not on the disk yet is known to nobody else
+      return row?.token === token ? undefined : row; // a row that is not on the disk yet is known to no other daemon
     },
     reopen: (view: AskView, asked?: AskedOfHost): void =>
       store.write('reopenAsk', [sealed(view, asked), view.stage, view.id]),
     end: (id: string, outcome: AskOutcome, by: string): void =>
       store.write('endAsk', [outcome, by || null, world.date(), id]),
-    /** Whether its daemon is there to take an answer. */
+    /** Whether the daemon that asks runs, so that it can take an answer. */
     isServed: (row: AskRow): boolean => row.daemon === daemon || isAlive(row.daemon),
-    /** What other daemons, where they run, have open. */
+    /** The open questions of the other daemons that run. */
     ofOthers: (): AskView[] =>
       store
         .all<AskRow>('openAsks', [daemon, MAX_LISTED])
@@ -96,7 +96,7 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
       store
         .all<{ daemon: string; count: number }>('askOwners', [daemon])
         .reduce((sum, { daemon: owner, count }) => sum + (isAlive(owner) ? count : 0), 0),
-    /** What was answered through another daemon, and is ours to pass on. */
+    /** Questions of this daemon that were answered through another one. */
     answered: (): { id: string; stage: Stage; reply: Reply; by: string }[] =>
       store.all<AskRow>('answeredAsks', [daemon]).flatMap(({ id, stage, answer, answered_by, token }) => {
         const text = answer && !claiming.has(token ?? '') && seal.open(answer, nameOf(id));
@@ -105,7 +105,7 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
         const reply = { action, ...(content !== undefined && { content: Buffer.from(content) }) };
         return [{ id, stage: stage as Stage, reply, by: answered_by ?? '' }];
       }),
-    /** Those of daemons that run no more have ended, for their calls have: ours of an earlier life, too. */
+    /** Ends the questions of daemons that run no more, and of an earlier life of this one: their calls have ended too. */
     async interrupt(): Promise<AskRow[]> {
       const daemons = store.all<{ daemon: string }>('askDaemons').map((row) => row.daemon);
       const gone = daemons.filter((each) => each === daemon || !isAlive(each));

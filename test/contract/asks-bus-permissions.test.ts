@@ -38,16 +38,18 @@ const PERMISSIONS = {
 
 const subject = subjects('troupe');
 const ask = (principal: string): AskView => ({
-  ...{
-    id: `of-${principal}`,
-    kind: 'elicitation',
-    mode: 'form',
-    stage: 'answer',
-    server: 'gh',
-    tool: 'greet',
-    principal,
-  },
-  ...{ message: 'What is your secret?', schema: {}, openedAt: 1, expiresAt: Date.now() + 60_000, waitsOn: 'inbox' },
+  id: `of-${principal}`,
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'gh',
+  tool: 'greet',
+  principal,
+  message: 'What is your secret?',
+  schema: {},
+  openedAt: 1,
+  expiresAt: Date.now() + 60_000,
+  waitsOn: 'inbox',
 });
 
 const connections: NatsConnection[] = [];

@@ -76,8 +76,11 @@ const typed = fc.oneof(
     default: some(fc.string()),
   }),
   fc.record({
-    ...{ type: fc.constantFrom('number', 'integer'), minimum: some(small), maximum: some(small) },
-    ...{ exclusiveMinimum: some(small), multipleOf: some(fc.integer({ min: 1, max: 9 })) },
+    type: fc.constantFrom('number', 'integer'),
+    minimum: some(small),
+    maximum: some(small),
+    exclusiveMinimum: some(small),
+    multipleOf: some(fc.integer({ min: 1, max: 9 })),
     default: some(fc.oneof(small, fc.double({ min: -10, max: 10, noNaN: true }))),
   }),
   fc.record({ type: fc.constant('boolean'), default: some(fc.boolean()) }),
@@ -86,8 +89,12 @@ const typed = fc.oneof(
   ),
   choices.chain((each) =>
     fc.record({
-      ...{ type: fc.constant('choices'), choices: fc.constant(each), minItems: some(count), maxItems: some(count) },
-      ...{ uniqueItems: some(fc.constant(true)), default: some(fc.array(oneOf(each))) },
+      type: fc.constant('choices'),
+      choices: fc.constant(each),
+      minItems: some(count),
+      maxItems: some(count),
+      uniqueItems: some(fc.constant(true)),
+      default: some(fc.array(oneOf(each))),
     }),
   ),
 );

@@ -70,7 +70,9 @@ describe('chooseModel', () => {
     const preferences = fc.record(
       {
         hints: fc.array(fc.record({ name: fc.stringMatching(/^[abc]{0,2}$/) })),
-        ...{ costPriority: fc.double(), speedPriority: fc.double(), intelligencePriority: fc.double() },
+        costPriority: fc.double(),
+        speedPriority: fc.double(),
+        intelligencePriority: fc.double(),
       },
       { requiredKeys: [] },
     );

@@ -8,17 +8,19 @@ import { realWorld } from '../../src/world/world.ts';
 import type { TestServer } from './nats.ts';
 
 export const form = (change: Partial<AskView> = {}): AskView => ({
-  ...{
-    id: 'a-form',
-    kind: 'elicitation',
-    mode: 'form',
-    stage: 'answer',
-    server: 'gh',
-    tool: 'ask',
-    principal: 'alice',
-  },
-  ...{ message: 'Who are you?', schema: { type: 'object', properties: { name: { type: 'string' } } } },
-  ...{ openedAt: Date.now(), expiresAt: Date.now() + 60_000, waitsOn: 'bus', ...change },
+  id: 'a-form',
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'gh',
+  tool: 'ask',
+  principal: 'alice',
+  message: 'Who are you?',
+  schema: { type: 'object', properties: { name: { type: 'string' } } },
+  openedAt: Date.now(),
+  expiresAt: Date.now() + 60_000,
+  waitsOn: 'bus',
+  ...change,
 });
 
 export type Given = { reply: Reply; content: string | undefined };

@@ -51,7 +51,11 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
   const logger = pino({ level: 'warn' }, { write: (line: string) => void trouble.push(JSON.parse(line).msg) });
   const lane = createLane({
-    ...{ server: 'alpha', settings: server, driver: 'table', refusalOf: () => undefined, onWanted: () => {} },
+    server: 'alpha',
+    settings: server,
+    driver: 'table',
+    refusalOf: () => undefined,
+    onWanted: () => {},
     onSettled: ({ call }, outcome) => call.settle(outcome),
     onCrash: (error) => trouble.push(String(error)),
   });
@@ -85,8 +89,17 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   });
   const nothing = () => {};
   const session = createSession({
-    ...{ lane, server: 'alpha', send: nothing, openMs: 1_000, reply: (frame) => replies.push(JSON.parse(`${frame}`)) },
-    ...{ onNegotiated: nothing, onReady: nothing, onRefused: nothing, onStray: nothing, onLate: nothing, via: 'here' },
+    lane,
+    server: 'alpha',
+    send: nothing,
+    openMs: 1_000,
+    reply: (frame) => replies.push(JSON.parse(`${frame}`)),
+    onNegotiated: nothing,
+    onReady: nothing,
+    onRefused: nothing,
+    onStray: nothing,
+    onLate: nothing,
+    via: 'here',
     onNotice: (notice) => {
       if (notice.type === 'elicited') asks.completed(member, notice.elicitationId, notice.params);
     },
@@ -97,28 +110,33 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
 
   const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));
   return {
-    ...{
-      file: join(dir.path, 'troupe.db'),
-      store,
-      asks,
-      rows,
-      lane,
-      member,
-      session,
-      replies,
-      asked,
-      withdrawn,
-      completed,
-      outcomes,
-      closed,
-      trouble,
-      say,
-    },
+    file: join(dir.path, 'troupe.db'),
+    store,
+    asks,
+    rows,
+    lane,
+    member,
+    session,
+    replies,
+    asked,
+    withdrawn,
+    completed,
+    outcomes,
+    closed,
+    trouble,
+    say,
     /** A call of that caller in flight. */
     call(requestId = 'r', more: Partial<Call> = {}): InFlight {
       return lane.submit({
-        ...{ requestId, server: 'alpha', method: 'tools/call', name: 'file', params: Buffer.from('{}') },
-        ...{ principal: '_', door: 'http', holder: 'session', settle: (outcome) => outcomes.push(outcome) },
+        requestId,
+        server: 'alpha',
+        method: 'tools/call',
+        name: 'file',
+        params: Buffer.from('{}'),
+        principal: '_',
+        door: 'http',
+        holder: 'session',
+        settle: (outcome) => outcomes.push(outcome),
         onAsk(ask) {
           if (!canAnswer) return undefined;
           asked.push(ask);

@@ -25,7 +25,7 @@ export type Form = {
 const MAX_BYTES = 65_536;
 const MAX_FIELDS = 100;
 
-/** Takes the bytes of a schema or what they say. A string is the sentence why it is refused. */
+/** Takes a schema as bytes or as an object. A string is the sentence why it is refused. */
 export function readForm(schema: unknown): Form | string {
   const found = Buffer.isBuffer(schema) ? parsed(schema) : schema;
   if (!isObject(found)) return 'the schema of a form must be a JSON object';
@@ -61,7 +61,7 @@ function readFields(properties: Record<string, unknown>, required: ReadonlySet<s
   return missing === undefined ? fields : `the form requires ${quoted(missing)}, which is none of its properties`;
 }
 
-/** It is put before what is wrong with its answer, on one line. */
+/** The name of a field stands on one line with what is wrong with its answer. */
 const isName = (name: string): boolean => /^\P{Cc}+$/u.test(name) && name.length <= MAX_NAME && name !== '__proto__';
 
 /** The content that takes every default there is; undefined when a required field has none. */
@@ -75,7 +75,7 @@ function parsed(bytes: Buffer): unknown {
   try {
     return bytes.length > MAX_BYTES ? {} : JSON.parse(bytes.toString());
   } catch {
-    return undefined; // said as a schema that is no object
+    return undefined; // refused as a schema that is no object
   }
 }
 
@@ -83,7 +83,7 @@ function sizeOf(schema: unknown): number {
   try {
     return Buffer.isBuffer(schema) ? schema.length : Buffer.byteLength(JSON.stringify(schema));
   } catch {
-    return Number.POSITIVE_INFINITY; // deeper than a stack is
+    return Number.POSITIVE_INFINITY; // nested deeper than the stack allows
   }
 }
 
@@ -91,7 +91,7 @@ const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(valu
 
 // ── The schema of a form in its plainest words ───────────────────────────────
 
-/** It says of an answer all that the server's own schema says, and nothing else of that schema comes near the compiler. */
+/** Says of an answer all that the server's own schema says; nothing else of that schema reaches the compiler of ajv. */
 export function schemaOf({ fields, isClosed }: Form): Record<string, unknown> {
   return {
     type: 'object',
@@ -130,7 +130,7 @@ function typeOf(field: Field): Record<string, unknown> {
   }
 }
 
-/** As the first version of MCP with choices wrote it, which is also what a validator is quickest with. */
+/** As enum and enumNames, whichever way the server wrote them: validators are quickest with these. */
 const choicesOf = ({ choices }: Field & { type: 'choice' | 'choices' }): Record<string, unknown> => ({
   enum: choices.map(({ value }) => value),
   enumNames: choices.map(({ title }) => title),

@@ -9,14 +9,14 @@ import { withoutControls } from '../../telemetry/printable.ts';
 export type Sampling = Tools & {
   /** What the user said last, in short. */
   readonly message: string;
-  /** How often the assistant has used tools in it. */
+  /** How many messages of the assistant use tools. */
   readonly iterations: number;
 };
 
 type Message = { readonly role: string; readonly blocks: Block[] };
 type Use = Block & { type: 'tool_use' };
 
-// A message of many megabytes is one image; one of many thousand parts is an attack on whoever has to look at them.
+// A message of many megabytes is an image; one of many thousand parts is an attack on the person who has to look at it.
 const MAX_MESSAGES = 2_000;
 const MAX_BLOCKS = 20_000;
 const MAX_BYTES = 64 * 1_048_576;
@@ -140,7 +140,7 @@ type ToolChoice = 'auto' | 'required' | 'none';
 const MAX_SEQUENCES = 100;
 const MAX_TOOLS = 1_000;
 
-/** What whoever answers has to rely on must be of its kind; the rest is let be. */
+/** Members that every answerer relies on must have the right type; others are not looked at. */
 function optionProblem(request: Members): string | undefined {
   const maxTokens = Number(request.get('maxTokens')?.toString());
   if (!(maxTokens > 0 && Number.isFinite(maxTokens))) return 'maxTokens must be a number above 0';

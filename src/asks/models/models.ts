@@ -1,5 +1,5 @@
-// The models that plugins offer, and how one of them answers a server: chosen by what the server prefers, within what it may
-// spend, and checked before anybody believes it. A plugin that throws, lies or hangs costs that one answer.
+// The models that plugins offer, and how one of them answers a server: chosen by what the server prefers, within what the server
+// may spend, and its answer is checked. A plugin that throws, lies or hangs costs that one answer.
 
 import type { Logger } from 'pino';
 import { check } from '../../config/complaints.ts';
@@ -41,7 +41,7 @@ export type ModelsOptions = {
   readonly world?: World;
 };
 
-/** Of what a plugin says went wrong. */
+/** So much of an error of a plugin is passed on. */
 const MOST_CHARACTERS = 500;
 
 type Offer = Model & { readonly plugin: string; readonly provider: ModelProvider };
@@ -62,7 +62,7 @@ export function createModels({ budget, logger, limitMs = LONGEST_MS, world = rea
       const request = { model: name, params: { ...params, maxTokens } };
       const given = await within(world, limitMs, signal, (stop) => provider.generate(request, stop));
       const result = Buffer.from(JSON.stringify(resultOf(given?.result, name)));
-      // Who does not count is counted by length.
+      // A plugin that does not count its tokens is charged by length.
       tokens = counted(given?.tokens) || prompt + Math.ceil(result.length / CHARACTERS_A_TOKEN);
       const problem = checkResult(written, result);
       if (problem) throw new TroupeError('rejected', problem);
@@ -95,7 +95,7 @@ export function createModels({ budget, logger, limitMs = LONGEST_MS, world = rea
   };
 }
 
-/** As a plugin gets it: content is a list, and so is what a tool said. */
+/** As plugins get the params: the content of a message is a list, and so is that of a tool's result. */
 function readParams(written: Buffer): CreateMessageParams {
   const params = JSON.parse(written.toString());
   const listed = (content: Block | Block[]) =>
@@ -113,10 +113,10 @@ function readParams(written: Buffer): CreateMessageParams {
 }
 
 const CHARACTERS_A_TOKEN = 4;
-/** About what an image, or some seconds of sound, comes to. */
+/** About the tokens of an image, or of some seconds of sound. */
 const MEDIUM_TOKENS = 1_500;
 
-/** Before anybody has counted: what is written by its length, images and sound at a flat rate. */
+/** The tokens of a request, estimated: text by its length, images and sound at a flat rate. */
 function estimate({ messages, systemPrompt, tools }: CreateMessageParams): number {
   let media = 0;
   const text = JSON.stringify([messages, systemPrompt, tools], (key, value) => {
@@ -129,7 +129,7 @@ function estimate({ messages, systemPrompt, tools }: CreateMessageParams): numbe
 
 const counted = (tokens: unknown): number => (typeof tokens === 'number' && tokens > 0 ? Math.ceil(tokens) : 0);
 
-/** As servers know it: one block is no list, which older ones would not understand. */
+/** As servers know a result: a single block is no list, which servers of older versions would not understand. */
 function resultOf(result: CreateMessageResult | undefined, name: string): object {
   if (!Array.isArray(result?.content)) throw new Error('the plugin returned no content');
   const { content, model, stopReason } = result;
@@ -137,7 +137,7 @@ function resultOf(result: CreateMessageResult | undefined, name: string): object
   return { role: 'assistant', content: blocks.length === 1 ? blocks[0] : blocks, model: model || name, stopReason };
 }
 
-/** What the work comes to, unless it takes too long or nobody wants it any more; then it is told so and not waited for. */
+/** Resolves as the work does. If that takes too long, or the signal is aborted, the work is told to stop and not waited for. */
 function within<Value>(
   world: World,
   ms: number,
@@ -193,7 +193,7 @@ export function needsOf(messages: readonly Message[]): Medium[] {
   return (['image', 'audio'] as const).filter((medium) => types.has(medium));
 }
 
-/** The models that the first hint means which means any: part of the name, however it is spelt. */
+/** The models whose name contains the first hint that fits any model; case does not matter. */
 function hinted<Offer extends Model>(offers: readonly Offer[], { hints }: ModelPreferences): Offer[] | undefined {
   for (const hint of Array.isArray(hints) ? hints : []) {
     const name: unknown = hint?.name;
@@ -204,7 +204,7 @@ function hinted<Offer extends Model>(offers: readonly Offer[], { hints }: ModelP
   return undefined;
 }
 
-/** The same for all when the server has no preference, so that the first one stays the first. */
+/** The same for all models when the server has no preference, so that the first one is chosen. */
 function scoreOf({ cost, speed, intelligence }: Model, preferences: ModelPreferences): number {
   const { costPriority, speedPriority, intelligencePriority } = preferences;
   return (
