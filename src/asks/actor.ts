@@ -14,61 +14,26 @@ import type {
 } from '../../machines/ladder.ts';
 import { samplingMachine } from '../../machines/sampling.ts';
 import type { Answer } from '../calls/call.ts';
-import type { AskSettings, SamplingBudget } from '../config/types.ts';
+import type { AskSettings } from '../config/types.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { clockOf, type World } from '../world/world.ts';
-import type { AskedOfHost, AskOutcome, AskView, Question, Reply, Stage, Subject } from './ask.ts';
+import type {
+  AskedOfHost,
+  AskOutcome,
+  AskView,
+  Ending,
+  Offer,
+  Opening,
+  Question,
+  Reply,
+  Stage,
+  Subject,
+} from './ask.ts';
 import type { Answerers } from './bus.ts';
 import { askedAgain, askedOf, spokenBy } from './host.ts';
 import type { Models } from './models/models.ts';
 import { isRequest, ruledReply } from './replies.ts';
 import { shown } from './rows.ts';
-
-/** A question about to be asked. */
-export type Opening = {
-  readonly question: Question;
-  readonly server: string;
-  /** The process that asks. */
-  readonly instance: string;
-  readonly principal: string;
-  readonly tool: string;
-  /** The call it is about, where its host may be asked. */
-  readonly subject: Subject | undefined;
-  /** As the server wrote it; the host gets the same bytes. */
-  readonly asked?: AskedOfHost;
-  readonly expiryMs: number;
-  readonly isTrusted: boolean;
-  readonly budget: SamplingBudget;
-  readonly waiter: Waiter;
-};
-
-/** Whoever waits for the answer: the server that asks, or a call. */
-export type Waiter = {
-  /** The row is on the disk, or cannot be. */
-  readonly recorded?: (isOnDisk: boolean) => void;
-  /** The person has agreed to visit an address; what happens there may take its time. */
-  readonly consented?: () => void;
-  /** Told once, unless it was told of a consent. */
-  readonly ended: (ending: Ending) => void;
-  /** After a consent: nothing more is expected of the address. */
-  readonly left?: () => void;
-};
-export type Ending = {
-  readonly outcome: AskOutcome;
-  readonly by: string;
-  readonly content?: Buffer;
-  /** What a host said, in its own bytes. */
-  readonly said?: Answer;
-};
-
-/** A reply before it is known whether it stands. */
-export type Offer = {
-  readonly reply: Reply;
-  readonly by: string;
-  /** It is an answer to the question itself, not a word on what a model is to say or has said. */
-  readonly isWhole: boolean;
-  readonly host?: HostAnswer;
-};
 
 /** What all asks of a daemon share. */
 export type AskPorts = {
@@ -111,7 +76,7 @@ export function startAsk(ports: AskPorts, opening: Opening): AskActor {
   const { world } = ports;
   const id = world.random(16).toString('hex');
   const openedAt = world.date();
-  const actor = createActor(machineFor(opening.question), { input: specOf(ports, opening), clock: clockOf(world) });
+  const actor = createActor(MACHINES[opening.question.kind], { input: specOf(ports, opening), clock: clockOf(world) });
   const ask: AskActor = {
     id,
     opening,
@@ -307,6 +272,7 @@ const actors = {
       asking = wanted && subject?.call.onAsk?.({ ...wanted, isOurs: question.kind === 'approval', answer });
       if (!asking) sendBack({ type: 'host.passed' });
     });
+    // A host that has answered has nothing to forget.
     return () => {
       if (!isAnswered) asking?.withdraw();
     };
@@ -329,8 +295,9 @@ const actors = {
 };
 
 const elicitation = elicitationMachine.provide({ actions, actors });
-const sampling = samplingMachine.provide({ actions, actors });
-const approval = approvalMachine.provide({ actions, actors });
-
-const machineFor = ({ kind }: Question): typeof elicitation =>
-  kind === 'sampling' ? (sampling as never) : kind === 'approval' ? (approval as never) : elicitation;
+/** Charts of one setup differ in their states only. */
+const MACHINES: Record<Question['kind'], typeof elicitation> = {
+  elicitation,
+  sampling: samplingMachine.provide({ actions, actors }) as never,
+  approval: approvalMachine.provide({ actions, actors }) as never,
+};

@@ -1,9 +1,9 @@
 // The words of asks: what somebody is asked, what they say to it, and what the inbox shows. A question is a server's, or about
 // a call to one; it belongs to the principal of that call, and only they and the owner of this machine may answer it.
 
-import type { AskOutcome as Ended, Stage, WaitsOn } from '../../machines/ladder.ts';
-import type { Call } from '../calls/call.ts';
-import type { AskKind } from '../config/types.ts';
+import type { AskOutcome as Ended, HostAnswer, Stage, WaitsOn } from '../../machines/ladder.ts';
+import type { Answer, Call } from '../calls/call.ts';
+import type { AskKind, SamplingBudget } from '../config/types.ts';
 
 export type { Stage } from '../../machines/ladder.ts';
 export type { AskKind } from '../config/types.ts';
@@ -81,6 +81,52 @@ export type Subject = {
 
 /** A question as a host is asked it: a server's in its own bytes. */
 export type AskedOfHost = { readonly method: string; readonly params: Buffer };
+
+/** A question about to be asked. */
+export type Opening = {
+  readonly question: Question;
+  readonly server: string;
+  /** The process that asks. */
+  readonly instance: string;
+  readonly principal: string;
+  readonly tool: string;
+  /** The call it is about, where its host may be asked. */
+  readonly subject: Subject | undefined;
+  /** As the server wrote it; the host gets the same bytes. */
+  readonly asked?: AskedOfHost;
+  readonly expiryMs: number;
+  readonly isTrusted: boolean;
+  readonly budget: SamplingBudget;
+  readonly waiter: Waiter;
+};
+
+/** Whoever waits for the answer: the server that asks, or a call. */
+export type Waiter = {
+  /** The row is on the disk, or cannot be. */
+  readonly recorded?: (isOnDisk: boolean) => void;
+  /** The person has agreed to visit an address; what happens there may take its time. */
+  readonly consented?: () => void;
+  /** Told once, unless it was told of a consent. */
+  readonly ended: (ending: Ending) => void;
+  /** After a consent: nothing more is expected of the address. */
+  readonly left?: () => void;
+};
+export type Ending = {
+  readonly outcome: AskOutcome;
+  readonly by: string;
+  readonly content?: Buffer;
+  /** What a host said, in its own bytes. */
+  readonly said?: Answer;
+};
+
+/** A reply before it is known whether it stands. */
+export type Offer = {
+  readonly reply: Reply;
+  readonly by: string;
+  /** It is an answer to the question itself, not a word on what a model is to say or has said. */
+  readonly isWhole: boolean;
+  readonly host?: HostAnswer;
+};
 
 /** What doors do with asks. */
 export type Inbox = {

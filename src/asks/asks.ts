@@ -9,8 +9,8 @@ import { sentence } from '../protocol/failures.ts';
 import type { Attribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import type { World } from '../world/world.ts';
-import { type AskActor, type AskPorts, type Ending, startAsk } from './actor.ts';
-import type { AskView, Question } from './ask.ts';
+import { type AskActor, type AskPorts, startAsk } from './actor.ts';
+import type { AskView, Ending, Question } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
@@ -157,10 +157,14 @@ function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts
       const visited = [...asks.values()].filter(({ stage }) => stage === undefined);
       if (visited.length > MAX_VISITED) visited[0]?.withdraw();
     },
+    /** The waiter is told whatever becomes of the row and the news. */
     concluded(ask, ending) {
-      close(ask, ending);
       asks.delete(ask.id);
-      ask.opening.waiter.ended(ending);
+      try {
+        close(ask, ending);
+      } finally {
+        ask.opening.waiter.ended(ending);
+      }
     },
     forgotten(ask) {
       asks.delete(ask.id);

@@ -5,8 +5,8 @@
 import { TroupeError } from '../protocol/failures.ts';
 import type { AskRow } from '../store/rows.ts';
 import type { World } from '../world/world.ts';
-import { type AskActor, eventOf, type Offer } from './actor.ts';
-import type { Answerer, AskOutcome, AskView, Inbox, Question, Reply, Stage } from './ask.ts';
+import { type AskActor, eventOf } from './actor.ts';
+import type { Answerer, AskOutcome, AskView, Inbox, Offer, Question, Reply, Stage } from './ask.ts';
 import type { Validator } from './forms/validator.ts';
 import { problemOf } from './replies.ts';
 import { type AskRows, type Loser, questionOf } from './rows.ts';

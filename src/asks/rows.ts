@@ -28,36 +28,13 @@ const MAX_LISTED = 1_000;
 export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }: AskRowsOptions) {
   /** Claims of ours that are on their way to the disk: such a row is not another daemon's answer to us. */
   const claiming = new Set<string>();
-  const nameOf = (id: string): string => `ask ${id}`;
-
-  /** With the server's own words where the question belongs to a task: a host that fetches its result may be at another daemon. */
-  function sealed(view: AskView, asked?: AskedOfHost): Buffer {
-    const whole =
-      view.task === undefined ? view : { ...view, asked: asked && { ...asked, params: asked.params.toString() } };
-    const text = JSON.stringify(whole);
-    const { request: _, result: __, arguments: ___, ...short } = view;
-    return seal.seal(text.length <= MAX_BODY ? text : JSON.stringify(short), nameOf(view.id));
-  }
-
-  function opened({ id, body }: AskRow): Sealed | undefined {
-    const text = body && seal.open(body, nameOf(id));
-    return text ? JSON.parse(text) : undefined;
-  }
-
-  function viewOf(row: AskRow): AskView | undefined {
-    const { asked: _, ...view } = opened(row) ?? {};
-    return 'id' in view ? (view as AskView) : undefined;
-  }
-
+  const { sealed, viewOf, askedOf } = createBodies(seal);
   const find = (id: string): AskRow | undefined => store.get<AskRow>('ask', [id]);
 
   return {
     find,
     viewOf,
-    askedOf(row: AskRow): AskedOfHost | undefined {
-      const asked = opened(row)?.asked;
-      return asked && { ...asked, params: Buffer.from(asked.params) };
-    },
+    askedOf,
     /** Resolves when the row is on the disk. */
     async add(view: AskView, asked?: AskedOfHost): Promise<void> {
       const { id, kind, server, tool, principal, stage, openedAt, expiresAt } = view;
@@ -112,6 +89,35 @@ export function createAskRows({ store, seal, daemon, isAlive, world, onTrouble }
       const left = gone.flatMap((each) => store.all<AskRow>('liveAsks', [each]));
       await Promise.all(gone.map((each) => store.commit('interruptAsks', [world.date(), each]))).catch(onTrouble);
       return left;
+    },
+  };
+}
+
+const nameOf = (id: string): string => `ask ${id}`;
+
+/** The view of a question, sealed in its row. */
+function createBodies(seal: Seal) {
+  function opened({ id, body }: AskRow): Sealed | undefined {
+    const text = body && seal.open(body, nameOf(id));
+    return text ? JSON.parse(text) : undefined;
+  }
+
+  return {
+    /** With the server's own words where the question belongs to a task: a host that fetches its result may be at another daemon. */
+    sealed(view: AskView, asked?: AskedOfHost): Buffer {
+      const whole =
+        view.task === undefined ? view : { ...view, asked: asked && { ...asked, params: asked.params.toString() } };
+      const text = JSON.stringify(whole);
+      const { request: _, result: __, arguments: ___, ...short } = view;
+      return seal.seal(text.length <= MAX_BODY ? text : JSON.stringify(short), nameOf(view.id));
+    },
+    viewOf(row: AskRow): AskView | undefined {
+      const { asked: _, ...view } = opened(row) ?? {};
+      return 'id' in view ? (view as AskView) : undefined;
+    },
+    askedOf(row: AskRow): AskedOfHost | undefined {
+      const asked = opened(row)?.asked;
+      return asked && { ...asked, params: Buffer.from(asked.params) };
     },
   };
 }

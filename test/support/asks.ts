@@ -3,8 +3,7 @@
 
 import { join } from 'node:path';
 import pino from 'pino';
-import type { Ending } from '../../src/asks/actor.ts';
-import type { AskView } from '../../src/asks/ask.ts';
+import type { AskView, Ending } from '../../src/asks/ask.ts';
 import { createAsks } from '../../src/asks/asks.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { createValidator } from '../../src/asks/forms/validator.ts';
