@@ -137,7 +137,7 @@ export const ask = setup({
     keepResult: assign({ result: (_, result: Uint8Array) => result }),
   },
   guards: {
-    /** It answers what was asked before, and is no answer to what is asked now. */
+    /** The reply answers an earlier stage of the question. */
     isStale: ({ context, event }) => 'stage' in event && event.stage !== context.stage,
     isUrl: ({ context }) => context.spec.isUrl === true,
     isRequired: ({ context }) => context.spec.isRequired === true,
@@ -163,7 +163,7 @@ export const begin = ({ input }: { input: AskSpec }): AskContext => ({
   result: undefined,
 });
 
-/** Shown as waiting for somebody in particular, who may give an answer to the question itself. */
+/** What the inbox shows from now on: who is waited for, and what is wanted of a person meanwhile. */
 export const waitFor = (waitsOn: WaitsOn, stage?: Stage) => ({ type: 'waitFor', params: { waitsOn, stage } }) as const;
 
 export const ended = (params: AskOutcome) => ({ type: 'final', entry: { type: 'conclude', params } }) as const;

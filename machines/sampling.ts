@@ -3,8 +3,17 @@
 
 import { ask, BUS, begin, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
 
+const keepResult = {
+  type: 'keepResult',
+  params: ({ event }: { event: { output: Uint8Array } }) => event.output,
+} as const;
+const reportModel = {
+  type: 'reportModel',
+  params: ({ event }: { event: { error: unknown } }) => event.error,
+} as const;
+
 /** The caller is told once that a person is waited for: when the first review begins, or the model of a trusted server fails. */
-const MODELS = ask.createStateConfig({
+const SAMPLING_LADDER = ask.createStateConfig({
   initial: 'opening',
   states: {
     ...LADDER.states,
@@ -34,26 +43,12 @@ const MODELS = ask.createStateConfig({
         src: 'model',
         input: ({ self, context }) => ({ ask: self, request: context.request }),
         onDone: [
-          {
-            guard: 'isTrusted',
-            target: 'delivering',
-            actions: { type: 'keepResult', params: ({ event }) => event.output },
-          },
-          { target: 'checking', actions: { type: 'keepResult', params: ({ event }) => event.output } },
+          { guard: 'isTrusted', target: 'delivering', actions: keepResult },
+          { target: 'checking', actions: keepResult },
         ],
         onError: [
-          {
-            guard: 'isTrusted',
-            target: 'inbox',
-            actions: [
-              { type: 'reportModel', params: ({ event }: { event: { error: unknown } }) => event.error },
-              'announce',
-            ],
-          },
-          {
-            target: 'inbox',
-            actions: { type: 'reportModel', params: ({ event }: { event: { error: unknown } }) => event.error },
-          },
+          { guard: 'isTrusted', target: 'inbox', actions: [reportModel, 'announce'] },
+          { target: 'inbox', actions: reportModel },
         ],
       },
     },
@@ -69,7 +64,7 @@ export const samplingMachine = ask.createMachine({
   states: {
     open: {
       type: 'parallel',
-      states: { ladder: MODELS, host: HOST, bus: BUS },
+      states: { ladder: SAMPLING_LADDER, host: HOST, bus: BUS },
       on: {
         accepted: [STALE, { target: 'answered', actions: 'take' }],
         declined: [STALE, { target: 'rejected', actions: 'take' }],
