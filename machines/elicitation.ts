@@ -1,61 +1,55 @@
 // A server wants to know something of the person behind a call: a form to fill in, or an address to visit. It is answered
 // once; an address that was agreed to stays open until what happens there is done.
 
-import { setup } from 'xstate';
-import { type AskSpec, LADDER, type LadderEvent } from './ladder.ts';
+import { ask, BUS, begin, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
 
-// ── Types ────────────────────────────────────────────────────────────────────
-
-export type ElicitationSpec = AskSpec & { readonly mode: 'form' | 'url' };
-export type ElicitationEvent =
-  | LadderEvent
-  | { type: 'accepted' }
-  | { type: 'declined' }
-  | { type: 'cancelled' }
-  /** What happens at the address is done: the server says so, or the person does. */
-  | { type: 'completed' };
-export type ElicitationOutcome = 'accepted' | 'declined' | 'cancelled' | 'expired' | 'withdrawn' | 'completed';
-
-// ── Setup ────────────────────────────────────────────────────────────────────
-
-const elicitation = setup({
-  types: {
-    context: {} as { spec: ElicitationSpec },
-    input: {} as ElicitationSpec,
-    events: {} as ElicitationEvent,
-  },
-  actions: {
-    askHost: () => {},
-    askBus: () => {},
-    applyRule: () => {},
-    consent: () => {},
-    conclude: (_, _outcome: ElicitationOutcome) => {},
-  },
-  guards: { isUrl: ({ context }) => context.spec.mode === 'url' },
-  delays: { patience: ({ context }) => context.spec.patienceMs, expiry: ({ context }) => context.spec.expiryMs },
-});
-
-// ── Machine ──────────────────────────────────────────────────────────────────
-
-const ended = (params: ElicitationOutcome) => ({ type: 'final', entry: { type: 'conclude', params } }) as const;
-
-export const elicitationMachine = elicitation.createMachine({
+export const elicitationMachine = ask.createMachine({
   id: 'elicitation',
-  context: ({ input }) => ({ spec: input }),
+  context: begin,
   initial: 'open',
   states: {
     open: {
-      initial: 'opening',
+      initial: 'asking',
       on: {
-        accepted: [{ guard: 'isUrl', target: '.consented' }, { target: 'accepted' }],
-        declined: 'declined',
-        cancelled: 'cancelled',
-        completed: 'completed',
+        declined: [STALE, { target: 'declined', actions: 'take' }],
+        cancelled: [STALE, { target: 'cancelled', actions: 'take' }],
+        completed: {
+          target: 'completed',
+          actions: { type: 'tellHostDone', params: ({ event }) => event.params },
+        },
         withdrawn: 'withdrawn',
       },
-      after: { expiry: 'expired' },
-      // Who has agreed cannot agree again.
-      states: { ...LADDER, consented: { entry: 'consent', on: { accepted: {} } } },
+      after: { expiry: [{ guard: 'isSettled', target: 'visited' }, { target: 'expired' }] },
+      states: {
+        asking: {
+          type: 'parallel',
+          states: { ladder: LADDER, host: HOST, bus: BUS },
+          on: {
+            accepted: [
+              STALE,
+              { guard: 'isRequired', target: 'consented', actions: 'take' },
+              { guard: 'isUrl', target: 'visiting', actions: 'take' },
+              { target: '#elicitation.accepted', actions: 'take' },
+            ],
+          },
+        },
+        // The call waits until somebody says that all is done at the address.
+        consented: {
+          entry: [waitFor('inbox', 'done'), 'reopen'],
+          on: { accepted: [STALE, { target: '#elicitation.completed', actions: 'take' }] },
+        },
+        // The server has its answer, and may still say that all is done at the address.
+        visiting: {
+          entry: [waitFor('inbox'), 'consent'],
+          on: {
+            completed: {
+              target: '#elicitation.visited',
+              actions: { type: 'tellHostDone', params: ({ event }) => event.params },
+            },
+            withdrawn: '#elicitation.visited',
+          },
+        },
+      },
     },
     accepted: ended('accepted'),
     declined: ended('declined'),
@@ -63,5 +57,6 @@ export const elicitationMachine = elicitation.createMachine({
     expired: ended('expired'),
     withdrawn: ended('withdrawn'),
     completed: ended('completed'),
+    visited: { type: 'final', entry: 'forget' },
   },
 });

@@ -44,7 +44,7 @@ export const rootsMachine = roots.createMachine({
     gathering: { on: { asked: 'quiet' }, after: { gather: 'telling' } },
     telling: {
       entry: 'fresh',
-      // Whoever could not be told is no longer there.
+      // A server that could not be told has no connection any more.
       invoke: { src: 'tell', onDone: told, onError: told },
       on: { changed: { actions: 'stale' }, asked: { actions: 'fresh' } },
     },

@@ -1,78 +1,77 @@
 // A server wants a model to speak. If neither the host nor a service on the bus answers, a model of ours may: then a person
 // sees the request before it is sent and the answer before it is delivered, unless the server is trusted.
 
-import { setup } from 'xstate';
-import { type AskSpec, LADDER, type LadderEvent } from './ladder.ts';
+import { ask, BUS, begin, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
 
-// ── Types ────────────────────────────────────────────────────────────────────
+const keepResult = {
+  type: 'keepResult',
+  params: ({ event }: { event: { output: Uint8Array } }) => event.output,
+} as const;
+const reportModel = {
+  type: 'reportModel',
+  params: ({ event }: { event: { error: unknown } }) => event.error,
+} as const;
 
-/** `hasModel`: there is one of ours to ask. */
-export type SamplingSpec = AskSpec & { readonly isTrusted: boolean; readonly hasModel: boolean };
-export type SamplingEvent =
-  | LadderEvent
-  /** Somebody has given the whole answer. */
-  | { type: 'answered' }
-  | { type: 'rejected' }
-  /** The reviewer lets it pass, perhaps edited. */
-  | { type: 'approved' }
-  | { type: 'generated' }
-  | { type: 'failed' };
-export type SamplingOutcome = 'answered' | 'rejected' | 'expired' | 'withdrawn';
-
-// ── Setup ────────────────────────────────────────────────────────────────────
-
-const sampling = setup({
-  types: {
-    context: {} as { spec: SamplingSpec },
-    input: {} as SamplingSpec,
-    events: {} as SamplingEvent,
+/** The caller is told once that a person is waited for: when the first review begins, or the model of a trusted server fails. */
+const SAMPLING_LADDER = ask.createStateConfig({
+  initial: 'opening',
+  states: {
+    ...LADDER.states,
+    rule: {
+      entry: LADDER.states.rule.entry,
+      on: {
+        'rule.passed': [
+          { guard: 'isTrustedWithModel', target: 'generating', actions: [waitFor('model', 'answer'), 'show'] },
+          { guard: 'hasModel', target: 'reviewing', actions: 'announce' },
+          { target: 'inbox', actions: 'announce' },
+        ],
+      },
+    },
+    reviewing: {
+      entry: [waitFor('inbox', 'request'), 'show'],
+      on: {
+        accepted: {
+          guard: 'approvesRequest',
+          target: 'generating',
+          actions: ['edit', waitFor('model', 'answer'), 'reopen'],
+        },
+      },
+    },
+    generating: {
+      invoke: {
+        id: 'model',
+        src: 'model',
+        input: ({ self, context }) => ({ ask: self, request: context.request }),
+        onDone: [
+          { guard: 'isTrusted', target: 'delivering', actions: keepResult },
+          { target: 'checking', actions: keepResult },
+        ],
+        onError: [
+          { guard: 'isTrusted', target: 'inbox', actions: [reportModel, 'announce'] },
+          { target: 'inbox', actions: reportModel },
+        ],
+      },
+    },
+    checking: { entry: [waitFor('inbox', 'result'), 'show'] },
+    delivering: { entry: 'deliver', on: { 'model.unfit': { target: 'inbox', actions: 'announce' } } },
   },
-  actions: {
-    askHost: () => {},
-    askBus: () => {},
-    applyRule: () => {},
-    generate: () => {},
-    stopGenerating: () => {},
-    conclude: (_, _outcome: SamplingOutcome) => {},
-  },
-  guards: {
-    isTrusted: ({ context }) => context.spec.isTrusted,
-    hasModel: ({ context }) => context.spec.hasModel,
-  },
-  delays: { patience: ({ context }) => context.spec.patienceMs, expiry: ({ context }) => context.spec.expiryMs },
 });
 
-// ── Machine ──────────────────────────────────────────────────────────────────
-
-const ended = (params: SamplingOutcome) => ({ type: 'final', entry: { type: 'conclude', params } }) as const;
-
-export const samplingMachine = sampling.createMachine({
+export const samplingMachine = ask.createMachine({
   id: 'sampling',
-  context: ({ input }) => ({ spec: input }),
+  context: begin,
   initial: 'open',
   states: {
     open: {
-      initial: 'opening',
-      on: { answered: 'answered', rejected: 'rejected', withdrawn: 'withdrawn' },
-      after: { expiry: 'expired' },
-      states: {
-        ...LADDER,
-        rule: {
-          entry: 'applyRule',
-          on: { 'rule.passed': [{ guard: 'hasModel', target: 'reviewing' }, { target: 'inbox' }] },
-        },
-        reviewing: {
-          always: { guard: 'isTrusted', target: 'generating' },
-          on: { approved: 'generating' },
-        },
-        generating: {
-          entry: 'generate',
-          exit: 'stopGenerating',
-          on: { generated: 'checking', failed: 'inbox' },
-        },
-        // What a trusted server's model says is its answer; nothing is left to check.
-        checking: { on: { approved: '#sampling.answered' } },
+      type: 'parallel',
+      states: { ladder: SAMPLING_LADDER, host: HOST, bus: BUS },
+      on: {
+        accepted: [STALE, { target: 'answered', actions: 'take' }],
+        declined: [STALE, { target: 'rejected', actions: 'take' }],
+        cancelled: [STALE, { target: 'rejected', actions: 'take' }],
+        withdrawn: 'withdrawn',
       },
+      after: { expiry: 'expired' },
     },
     answered: ended('answered'),
     rejected: ended('rejected'),

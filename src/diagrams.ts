@@ -10,6 +10,7 @@ import { busMachine } from '../machines/bus.ts';
 import { daemonMachine } from '../machines/daemon.ts';
 import { elicitationMachine } from '../machines/elicitation.ts';
 import { fleetMachine } from '../machines/fleet.ts';
+import { questionTaskMachine } from '../machines/question-task.ts';
 import { requestMachine } from '../machines/request.ts';
 import { rootsMachine } from '../machines/roots.ts';
 import { samplingMachine } from '../machines/sampling.ts';
@@ -29,6 +30,7 @@ const MACHINES = {
     'A server wants a model to speak; a person may look at what goes out and what comes back.',
   ],
   approval: [approvalMachine, 'A call that must not run unseen waits for a word.'],
+  'question-task': [questionTaskMachine, 'A question that its server asked as a task.'],
   task: [taskMachine, 'A call whose outcome is kept: the lifecycle of MCP 2025-11-25, rebuilt from its row.'],
   roots: [rootsMachine, 'What one server has been told of the directories that people work in.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
@@ -96,6 +98,7 @@ function outgoing(node: AnyStateNode): Edge[] {
 function arrowsOf(node: AnyStateNode, transition: AnyTransitionDefinition): Edge[] {
   const label = labelOf(node, transition);
   const [target = node] = transition.target ?? [];
+  if (isCompound(node) && leadsNowhere(transition)) return [];
   const isNested = isCompound(node) && within(node).includes(target);
   if (!isNested && target !== node)
     return [{ from: node, to: within(target).includes(node) ? first(target) : target, label }];
@@ -104,15 +107,23 @@ function arrowsOf(node: AnyStateNode, transition: AnyTransitionDefinition): Edge
     .map((leaf) => ({ from: leaf, to: transition.target ? first(target) : leaf, label }));
 }
 
+/** What holds in all states, and what a state with others inside does without leaving any: too many arrows to draw. */
 function everywhere(root: AnyStateNode): string[] {
-  const lines = [...root.transitions.values()]
-    .flat()
-    .filter(hasMeaning)
-    .map((transition) => {
-      const target = transition.target?.map(({ path }: AnyStateNode) => ` → ${path.join('.')}`).join('') ?? '';
-      return `- \`${labelOf(root, transition)}${target}\``;
-    });
-  return lines.length > 0 ? [`In every state:\n\n${lines.join('\n')}`] : [];
+  const all = listed('In every state', root, [...root.transitions.values()].flat());
+  const outer = within(root)
+    .filter(isCompound)
+    .flatMap((node) =>
+      listed(`While \`${node.path.join('.')}\``, node, [...node.transitions.values()].flat().filter(leadsNowhere)),
+    );
+  return [...all, ...outer];
+}
+
+function listed(title: string, node: AnyStateNode, transitions: readonly AnyTransitionDefinition[]): string[] {
+  const lines = transitions.filter(hasMeaning).map((transition) => {
+    const target = transition.target?.map(({ path }: AnyStateNode) => ` → ${path.join('.')}`).join('') ?? '';
+    return `- \`${labelOf(node, transition)}${target}\``;
+  });
+  return lines.length > 0 ? [`${title}:\n\n${lines.join('\n')}`] : [];
 }
 
 function labelOf(node: AnyStateNode, { eventType, guard, actions, target }: AnyTransitionDefinition): string {
@@ -150,6 +161,8 @@ const first = (node: AnyStateNode): AnyStateNode =>
 /** A transition that neither leads anywhere nor does anything forbids what an outer state would do. */
 const hasMeaning = ({ target, actions }: AnyTransitionDefinition): boolean =>
   target !== undefined || actions.length > 0;
+
+const leadsNowhere = ({ target }: AnyTransitionDefinition): boolean => target === undefined;
 
 /** The inner state decides first, also when it decides to do nothing. */
 function isOverridden(leaf: AnyStateNode, outer: AnyStateNode, eventType: string): boolean {

@@ -5,9 +5,9 @@ import { isIPv4 } from 'node:net';
 import { domainToUnicode } from 'node:url';
 
 export type Address = {
-  /** The whole of it, spelled as a browser spells it: what is shown, and what is opened. */
+  /** The whole address, spelled as a browser spells it: this is shown, and this is opened. */
   readonly href: string;
-  /** Where it leads, with the port if there is one; it stands in `href` as it is here. */
+  /** The host with its port, if there is one, as it stands in `href`. */
   readonly host: string;
   /** Sentences for the person. */
   readonly warnings: string[];
@@ -15,7 +15,7 @@ export type Address = {
 
 const MAX_LENGTH = 8_192;
 
-/** Nothing when it is no address of a web page that every reader would read the same way. */
+/** Nothing for what is no address of a web page, or one that not every reader would read the same way. */
 export function readAddress(url: string): Address | undefined {
   if (url.length > MAX_LENGTH || !/^https?:\/\/[^/?#]/i.test(url) || UNREADABLE.test(url)) return undefined;
   if (!URL.canParse(url)) return undefined;
@@ -34,7 +34,7 @@ export function readAddress(url: string): Address | undefined {
   };
 }
 
-/** Some readers drop, hide or turn around what is in here, and others do not; in a valid URL none of it stands bare. */
+/** Characters that some readers drop, hide or turn around, and others do not; in a valid URL they are percent-encoded. */
 const UNREADABLE = /[\s\p{C}\p{Z}\\]/u;
 
 const isLoopback = (hostname: string): boolean =>

@@ -1,9 +1,11 @@
 // The words of asks: what somebody is asked, what they say to it, and what the inbox shows. A question is a server's, or about
 // a call to one; it belongs to the principal of that call, and only they and the owner of this machine may answer it.
 
-import type { Call } from '../calls/call.ts';
-import type { AskKind } from '../config/types.ts';
+import type { AskOutcome as Ended, HostAnswer, Stage, WaitsOn } from '../../machines/ladder.ts';
+import type { Answer, Call } from '../calls/call.ts';
+import type { AskKind, SamplingBudget } from '../config/types.ts';
 
+export type { Stage } from '../../machines/ladder.ts';
 export type { AskKind } from '../config/types.ts';
 
 /** What is asked, after it was checked. Buffers are JSON, as it came. */
@@ -18,7 +20,7 @@ export type Question =
       /** The call waits for it to be done, because the server refused the call with -32042; else the server waits itself. */
       readonly isRequired: boolean;
     }
-  /** `message` is the last thing said in it. */
+  /** `message` is the last thing that was said in the conversation. */
   | { readonly kind: 'sampling'; readonly message: string; readonly request: Buffer }
   | { readonly kind: 'approval'; readonly message: string; readonly arguments: Buffer };
 
@@ -33,18 +35,12 @@ export type Reply =
 
 /** Who answers. Without a principal it is the owner of this machine, who may answer everything. */
 export type Answerer = {
-  /** For those who come too late, such as `the host` or `troupe answer`. */
+  /** Named to later answerers, such as `the host` or `troupe answer`. */
   readonly by: string;
   readonly principal?: string;
-  /** What they were shown: a yes on one stage is none on the next. If they do not say: a yes is to `answer`, a no to any. */
+  /** The stage that they were shown: a yes counts for that one only. Without it a yes is to `answer`, and a no to any stage. */
   readonly stage?: string;
 };
-
-/**
- * What is wanted of the inbox: an answer; a word on a model's request or on its result; or the word that what was to be done
- * at an address is done.
- */
-export type Stage = 'answer' | 'request' | 'result' | 'done';
 
 /** A question as `troupe inbox --json` shows it. */
 export type AskView = {
@@ -70,22 +66,11 @@ export type AskView = {
   readonly openedAt: number;
   readonly expiresAt: number;
   /** Who was asked last and has not answered; `inbox` when nobody but a person is left. */
-  readonly waitsOn: 'host' | 'bus' | 'rule' | 'model' | 'inbox';
+  readonly waitsOn: WaitsOn;
 };
 
-/** How it ended: `interrupted` when its daemon was killed. */
-export type AskOutcome =
-  | 'accepted'
-  | 'declined'
-  | 'cancelled'
-  | 'completed'
-  | 'answered'
-  | 'rejected'
-  | 'approved'
-  | 'denied'
-  | 'expired'
-  | 'withdrawn'
-  | 'interrupted';
+/** How a question ended: `interrupted` when its daemon was killed. */
+export type AskOutcome = Ended | 'interrupted';
 
 /** The call that a question is about, while that call waits. */
 export type Subject = {
@@ -94,19 +79,68 @@ export type Subject = {
   readonly latestDeadline: number;
 };
 
+/** A question as a host is asked it: a server's in its own bytes. */
+export type AskedOfHost = { readonly method: string; readonly params: Buffer };
+
+/** A question about to be asked. */
+export type Opening = {
+  readonly question: Question;
+  readonly server: string;
+  /** The process that asks. */
+  readonly instance: string;
+  readonly principal: string;
+  readonly tool: string;
+  /** The call it is about, where its host may be asked. */
+  readonly subject: Subject | undefined;
+  /** As the server wrote it; the host gets the same bytes. */
+  readonly asked?: AskedOfHost;
+  readonly expiryMs: number;
+  readonly isTrusted: boolean;
+  readonly budget: SamplingBudget;
+  readonly waiter: Waiter;
+};
+
+/** Whoever waits for the answer: the server that asks, or a call. */
+export type Waiter = {
+  /** The row is on the disk, or cannot be. */
+  readonly recorded?: (isOnDisk: boolean) => void;
+  /** The person has agreed to visit an address; what happens there may take its time. */
+  readonly consented?: () => void;
+  /** Told once, unless it was told of a consent. */
+  readonly ended: (ending: Ending) => void;
+  /** After a consent: nothing more is expected of the address. */
+  readonly left?: () => void;
+};
+export type Ending = {
+  readonly outcome: AskOutcome;
+  readonly by: string;
+  readonly content?: Buffer;
+  /** What a host said, in its own bytes. */
+  readonly said?: Answer;
+};
+
+/** A reply before it is known whether it stands. */
+export type Offer = {
+  readonly reply: Reply;
+  readonly by: string;
+  /** It is an answer to the question itself, not a word on what a model is to say or has said. */
+  readonly isWhole: boolean;
+  readonly host?: HostAnswer;
+};
+
 /** What doors do with asks. */
 export type Inbox = {
-  /** Open ones, oldest first; only that principal's, if one is named. */
+  /** The open questions, oldest first; only that principal's, if one is named. */
   list(principal?: string): AskView[];
   /**
-   * Resolves with how it ended, or with `open` when more is to come. Throws a TroupeError: `unknownName` for an id that is
-   * none (or another principal's), `answered` for one that somebody was quicker with, `invalid` for an answer that the
-   * question does not allow, naming the field.
+   * Resolves with how the question ended, or with `open` when more is to come. Throws a TroupeError: `unknownName` for an id that
+   * does not exist or is another principal's, `answered` for a question that somebody else has answered, `invalid` for an answer
+   * that the question does not allow, naming the field.
    */
   answer(id: string, reply: Reply, answerer: Answerer): Promise<AskOutcome | 'open'>;
-  /** An open question as a host is asked it, in the server's own bytes; only of those that belong to a task. */
-  asked(id: string): { readonly method: string; readonly params: Buffer } | undefined;
-  /** Counts up with each change of the list; whoever waits is woken. */
+  /** Only of an open question that belongs to a task. */
+  asked(id: string): AskedOfHost | undefined;
+  /** Counts up with each change of the list. */
   readonly version: number;
   /** Resolves when the version is no longer that one, or after some seconds. */
   changed(since: number): Promise<void>;

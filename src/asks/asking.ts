@@ -1,5 +1,5 @@
 // Everything that asks need, put together: their rows, the services and models that may answer, what is told of them on the
-// bus, and what is kept of them: who asked, of whom, and how it ended; never what.
+// bus, and the audit of them: who asked, of whom, and how it ended; never what was asked or said.
 
 import type { NatsConnection, Subscription } from 'nats';
 import type { Logger } from 'pino';
@@ -11,12 +11,13 @@ import { createAttribution } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
+import { realWorld, type World } from '../world/world.ts';
 import type { AskView } from './ask.ts';
 import { createAsks } from './asks.ts';
 import { createAnswerers } from './bus.ts';
 import { createValidator } from './forms/validator.ts';
 import type { Models } from './models/models.ts';
-import { createRows } from './rows.ts';
+import { createAskRows } from './rows.ts';
 
 export type AskingOptions = {
   readonly config: () => Config;
@@ -35,74 +36,53 @@ export type AskingOptions = {
   /** A question about that task's call was opened, or is closed. */
   readonly onTask: (task: string, change: 1 | -1) => void;
   readonly logger: Logger;
+  readonly world?: World;
 };
-export type Asking = ReturnType<typeof createAsking>;
 
 export function createAsking(options: AskingOptions) {
-  const { config, store, seal, events, daemon, isAlive, logger } = options;
+  const { config, store, seal, events, daemon, isAlive, models, rootsFor, logger, world = realWorld } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
-  const subject = options.subjects.askPeers(options.family);
-  const answerers = createAnswerers({ subjects: options.subjects, settings: () => config().asks, onTrouble });
-  const rows = createRows({ store, seal, daemon, isAlive, onTrouble });
+  const answerers = createAnswerers({ subjects: options.subjects, settings: () => config().asks, world, onTrouble });
+  const rows = createAskRows({ store, seal, daemon, isAlive, world, onTrouble });
+  const peers = createPeers(options.subjects.askPeers(options.family), daemon, onTrouble);
   const asks = createAsks({
-    ...{
-      config,
-      rows,
-      validator: createValidator(),
-      answerers,
-      models: options.models,
-      rootsFor: options.rootsFor,
-      logger,
-    },
-    ...{ attribution: createAttribution(), nudge },
-    onOpened(live) {
-      const { id, kind, server, tool, principal, task } = live.view();
+    config,
+    world,
+    rows,
+    validator: createValidator(),
+    answerers,
+    models,
+    attribution: createAttribution(),
+    rootsFor,
+    logger,
+    nudge: peers.nudge,
+    onOpened(view) {
+      const { id, kind, server, tool, principal, task } = view;
       logger.info({ server, ask: id.slice(0, 8), kind, tool, principal }, 'ask opened');
-      events.askOpened(live.view());
-      nudge();
+      events.askOpened(view);
+      peers.nudge();
       if (task !== undefined) options.onTask(task, 1);
     },
-    onClosed(live, { outcome, by }) {
-      const view = live.view();
+    onClosed(view, { outcome, by }) {
       closed(view, outcome, by);
-      nudge();
+      peers.nudge();
       if (view.task !== undefined) options.onTask(view.task, -1);
     },
   });
-  let connection: NatsConnection | undefined;
-  let subscription: Subscription | undefined;
-
-  /** The daemons beside us have something to read in the rows. */
-  function nudge(): void {
-    try {
-      if (connection && !connection.isClosed() && !connection.isDraining()) connection.publish(subject, daemon);
-    } catch (error) {
-      onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
-    }
-  }
 
   function closed(view: AskView, outcome: string, by: string): void {
     const { id, kind, server, tool, principal, openedAt } = view;
-    const micros = (Date.now() - openedAt) * 1_000;
+    const now = world.date();
     events.askClosed({ ...view, outcome, by });
-    const about = [
-      Date.now(),
-      options.name,
-      'ask',
-      principal,
-      id,
-      server,
-      METHODS[kind],
-      tool.slice(0, 1_024),
-      outcome,
-    ];
-    store.write('addAudit', [...about, 0, by, micros, 0, 0]);
+    const name = tool.slice(0, 1_024);
+    const about = [now, options.name, 'ask', principal, id, server, METHODS[kind], name, outcome];
+    store.write('addAudit', [...about, 0, by, (now - openedAt) * 1_000, 0, 0]);
     logger.info({ server, ask: id.slice(0, 8), kind, principal, outcome, by }, 'ask');
   }
 
   return {
     ...asks,
-    /** What an earlier life left open has ended with it, and is told so. */
+    /** The asks that an earlier life of a daemon left open have ended with it, and the bus is told so. */
     async start(): Promise<void> {
       for (const row of await rows.interrupt()) {
         const { id, server, tool, principal, opened_at: openedAt, expires_at: expiresAt } = row;
@@ -112,20 +92,40 @@ export function createAsking(options: AskingOptions) {
     },
     online(nc: NatsConnection): void {
       answerers.online(nc);
+      peers.online(nc, asks.inbox.look);
+    },
+    close(): void {
+      asks.close();
+      answerers.offline();
+      peers.close();
+    },
+  };
+}
+
+/** The daemons on the same state directory: each tells the others when there is something to read in the rows. */
+function createPeers(subject: string, daemon: string, onTrouble: (error: unknown) => void) {
+  let connection: NatsConnection | undefined;
+  let subscription: Subscription | undefined;
+
+  return {
+    nudge(): void {
+      try {
+        if (connection && !connection.isClosed() && !connection.isDraining()) connection.publish(subject, daemon);
+      } catch (error) {
+        onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
+      }
+    },
+    online(nc: NatsConnection, onNudged: () => void): void {
       subscription?.unsubscribe();
       connection = nc;
       subscription = nc.subscribe(subject, {
         callback: (error, msg) => {
           if (error) onTrouble(error);
-          else if (msg.string() !== daemon) asks.inbox.look();
+          else if (msg.string() !== daemon) onNudged();
         },
       });
     },
-    close(): void {
-      asks.close();
-      answerers.offline();
-      subscription?.unsubscribe();
-    },
+    close: () => subscription?.unsubscribe(),
   };
 }
 

@@ -1,5 +1,5 @@
-// The rung of the ladder that is on the bus: services are asked on `troupe.ask.<caller>.<kind>.<server>`, and whoever is
-// there may answer, pass, or say nothing. Nobody there is no error, and an answer that comes late still counts.
+// The services on the bus that may answer a question: they are asked on `troupe.ask.<caller>.<kind>.<server>`, and may answer,
+// pass, or say nothing. It is no error if no service listens, and a late answer still counts.
 
 import { createInbox, type Msg, type NatsConnection } from 'nats';
 import { json, maxPayload } from '../bus/frames.ts';
@@ -7,34 +7,36 @@ import type { Subjects } from '../bus/subjects.ts';
 import type { AskSettings } from '../config/types.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { isJsonObject, textAt } from '../protocol/json.ts';
+import type { World } from '../world/world.ts';
 import type { AskView, Reply } from './ask.ts';
 import { replyOf } from './replies.ts';
 
 export type AnswerersOptions = {
   readonly subjects: Subjects;
   readonly settings: () => Pick<AskSettings, 'answererMs'>;
+  readonly world: Pick<World, 'date' | 'after'>;
   readonly onTrouble: (why: unknown) => void;
 };
 
-/** Resolves with why the answer cannot stand, for whoever gave it; with nothing when the question is settled. */
+/** Resolves with the sentence why the answer cannot stand, which its service is told; with nothing when the question is settled. */
 export type Accept = (reply: Reply) => Promise<string | undefined>;
 
 export type Answerers = {
   online(nc: NatsConnection): void;
-  /** Who waits for a service waits no longer. */
+  /** Questions that wait for a service go on without one. */
   offline(): void;
   /**
-   * Resolves when the ladder may go on: it was answered, or nobody there wants to, or none did in time. Until `signal` is
-   * aborted, which is when the question ends, a late answer is accepted too. Never rejects.
+   * Resolves when the ladder may go on: a service has answered, or passed, or none did in time. A late answer is accepted until
+   * `signal` is aborted, which is when the question ends. Never rejects.
    */
   ask(view: AskView, signal: AbortSignal, accept: Accept): Promise<void>;
 };
 
-/** A service that does not understand what is wrong is not asked for ever, and none is listened to for ever. */
+/** How often a service may mend its answer, and how many answers to one question are read. */
 const MAX_REQUESTS = 3;
 const MAX_REPLIES = 16;
 
-export function createAnswerers({ subjects, settings, onTrouble }: AnswerersOptions): Answerers {
+export function createAnswerers({ subjects, settings, world, onTrouble }: AnswerersOptions): Answerers {
   let nc: NatsConnection | undefined;
   const waiting = new Set<() => void>();
 
@@ -54,8 +56,9 @@ export function createAnswerers({ subjects, settings, onTrouble }: AnswerersOpti
         passed = pass;
         waiting.add(pass);
         const subject = subjects.ask(view.principal, view.kind, view.server);
-        const patienceMs = Math.min(settings().answererMs, view.expiresAt - Date.now());
-        converse(connection, { view, signal, accept, subject, patienceMs, pass, onTrouble });
+        const patienceMs = Math.min(settings().answererMs, view.expiresAt - world.date());
+        const { after } = world;
+        converse(connection, { view, signal, accept, subject, patienceMs, after, pass, onTrouble });
       }).catch(onTrouble); // the connection went away this very moment
       waiting.delete(passed);
     },
@@ -68,18 +71,20 @@ type Conversation = {
   readonly accept: Accept;
   readonly subject: string;
   readonly patienceMs: number;
+  readonly after: World['after'];
   readonly pass: () => void;
   readonly onTrouble: (why: unknown) => void;
 };
 
 /** One question, asked again with what was wrong about the answer, until an answer stands or the question ends. */
 function converse(nc: NatsConnection, conversation: Conversation): void {
-  const { view, signal, accept, subject, patienceMs, pass, onTrouble } = conversation;
+  const { view, signal, accept, subject, patienceMs, after, pass, onTrouble } = conversation;
   const { waitsOn: _, ...asked } = view;
   const about = `the ${view.kind} ${view.id} of ${view.server}`;
   const inbox = createInbox(inboxPrefixOf(nc));
-  let [requests, replies] = [0, 0];
-  let timer: NodeJS.Timeout | undefined;
+  let requests = 0;
+  let replies = 0;
+  let stopTimer = (): void => {};
   const subscription = nc.subscribe(inbox, {
     callback: (error, msg) => void (error ? fail(error) : take(msg)).catch(fail),
   });
@@ -87,7 +92,7 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
   request();
 
   function end(): void {
-    clearTimeout(timer);
+    stopTimer();
     signal.removeEventListener('abort', end);
     if (!nc.isClosed()) subscription.unsubscribe();
     pass();
@@ -99,14 +104,14 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
   }
 
   function request(error?: string): void {
-    clearTimeout(timer);
+    stopTimer();
     const body = json(error === undefined ? asked : { ...asked, error });
     if (body.length > maxPayload(nc)) {
       onTrouble(`${about} has ${body.length} bytes, too many for the bus; no service was asked`);
       return end();
     }
     requests++;
-    timer = setTimeout(pass, Math.max(0, patienceMs));
+    stopTimer = after(Math.max(0, patienceMs), pass);
     nc.publish(subject, body, { reply: inbox });
     nc.flush().catch(pass); // the bus is away, and what is published then is lost
   }
@@ -115,7 +120,7 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
     if (signal.aborted) return;
     if (msg.headers?.code === NO_RESPONDERS) return end();
     if (msg.headers?.has('Nats-Service-Error') || msg.headers?.has('Nats-Service-Error-Code')) {
-      // Its own words are left out: they may repeat what was asked.
+      // The words of the service are left out: they may repeat what was asked.
       onTrouble(
         `a service that was asked ${about} failed (${Number(msg.headers.get('Nats-Service-Error-Code')) || 500})`,
       );
@@ -136,7 +141,7 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
     try {
       return await accept(replyOf(body, view.kind));
     } catch (error) {
-      // Whoever was quicker has settled it; anything else of ours is no reason to ask the service again.
+      // `answered`: another answerer was quicker. The service could mend none of the other faults either.
       if (error instanceof TroupeError && (error.code === 'invalid' || error.code === 'malformed'))
         return sentence(error);
       if (!(error instanceof TroupeError)) onTrouble(error);
@@ -147,10 +152,10 @@ function converse(nc: NatsConnection, conversation: Conversation): void {
 
 const NO_RESPONDERS = 503;
 
-/** A broker may let us listen under our own prefix only. */
+/** Some brokers let a connection listen under a prefix of its own only. */
 const inboxPrefixOf = (nc: NatsConnection): string =>
   (nc as { options?: { inboxPrefix?: string } }).options?.inboxPrefix ?? '';
 
-/** Not mine: somebody else shall answer. */
+/** The service leaves the question to others. */
 const isPass = (body: Buffer): boolean =>
   body.length === 0 || (isJsonObject(body) && textAt(body, ['action']) === 'pass');

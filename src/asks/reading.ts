@@ -15,9 +15,9 @@ export const MESSAGE_CHARACTERS = 4_096;
 const ID_CHARACTERS = 1_024;
 const EMPTY = Buffer.from('{}');
 
-/** The question, or why it is none. Methods that we do not know are no questions. */
+/** The question, or why it is refused; methods that we do not know are refused too. */
 export function readQuestion(method: string, params: Buffer, limits: SamplingBudget): Question | Refusal {
-  if (hasTwins(params)) return invalid('the params have a member twice'); // what we check must be what is shown
+  if (hasRepeatedMember(params)) return invalid('the params have a member twice'); // what is checked must be what is shown
   if (method === 'elicitation/create') return readElicitation(params);
   if (method === 'sampling/createMessage') return readRequest(params, limits);
   return { code: -32601, message: `troupe does not answer ${method.slice(0, 60)}` };
@@ -63,7 +63,7 @@ function readRequest(params: Buffer, { maxIterations }: SamplingBudget): Questio
   return { kind: 'sampling', message: read.message, request: params };
 }
 
-function hasTwins(object: Buffer): boolean {
+function hasRepeatedMember(object: Buffer): boolean {
   const keys = [...members(object)].map(([key]) => key);
   return new Set(keys).size < keys.length;
 }

@@ -2,13 +2,16 @@
 // hosts, services, rules and people; one that does not is the answerer's to mend, and the server never sees it.
 
 import type { Answer } from '../calls/call.ts';
+import { glob } from '../catalog/patterns.ts';
+import type { AskRule } from '../config/types.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { isJsonObject, member, spansOf, textAt } from '../protocol/json.ts';
 import type { AskKind, AskOutcome, Question, Reply, Stage } from './ask.ts';
+import { defaultsOf, readForm } from './forms/form.ts';
 import type { Validator } from './forms/validator.ts';
 import { checkResult, readSampling } from './models/messages.ts';
 
-/** Whose schema it is: one server's slow ones hold up nobody else. */
+/** `server` is the one whose schema is checked: its slow schemas hold up no other server's. */
 export type Judge = { readonly validator: Validator; readonly server: string };
 
 const NOTHING = Buffer.from('{}');
@@ -45,7 +48,7 @@ export function replyOf(body: Buffer, kind: AskKind | undefined): Reply {
   if (action === 'decline' || action === 'cancel') return { action };
   if (action !== 'accept') throw new TroupeError('invalid', `action must be accept, decline or cancel: ${EXAMPLE}`);
   const [span, another] = spansOf(body, 'content');
-  // JSON readers disagree on which one is meant, and no content would be an answer too.
+  // Readers of JSON disagree on which of the two counts.
   if (another) throw new TroupeError('invalid', 'content is given twice; send one');
   return span ? { action, content: body.subarray(span.from, span.to) } : { action };
 }
@@ -62,6 +65,31 @@ const EXAMPLE = '{"action":"accept","content":{…}}';
 /** Edited params have messages; a result has none. */
 export const isRequest = (content: Buffer): boolean => member(content, 'messages') !== undefined;
 
+/**
+ * What the configuration answers by itself: the first rule that fits the question. An address is never agreed to by a rule, and
+ * no rule speaks for a model.
+ */
+export function ruledReply(rules: readonly AskRule[], question: Question, { server, tool }: About): Reply | undefined {
+  const rule = rules.find(
+    (each) =>
+      (each.server === undefined || glob(each.server)(server)) &&
+      (each.tool === undefined || glob(each.tool)(tool)) &&
+      (each.kind === undefined || each.kind === question.kind),
+  );
+  if (!rule) return undefined;
+  return rule.answer === 'defaults' ? defaultsFor(question) : { action: rule.answer };
+}
+
+type About = { readonly server: string; readonly tool: string };
+
+function defaultsFor(question: Question): Reply | undefined {
+  if (question.kind === 'approval') return { action: 'accept' };
+  if (question.kind !== 'elicitation' || question.mode !== 'form') return undefined;
+  const form = readForm(question.schema);
+  const content = typeof form === 'string' ? undefined : defaultsOf(form);
+  return content && { action: 'accept', content: Buffer.from(JSON.stringify(content)) };
+}
+
 /** What a server is told when its question has ended. */
 export function answerOf(question: Question, outcome: AskOutcome, content: Buffer | undefined): Answer {
   if (question.kind === 'sampling')
@@ -71,7 +99,7 @@ export function answerOf(question: Question, outcome: AskOutcome, content: Buffe
   return result(JSON.stringify({ action: ACTIONS[outcome] ?? 'cancel' }));
 }
 
-/** Nobody can be asked at all. */
+/** What a server is told when it is not known on whose behalf it asks. */
 export const nobody = (question: Question): Answer =>
   question.kind === 'sampling' ? rejected(WHY.nobody) : result('{"action":"cancel"}');
 

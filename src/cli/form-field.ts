@@ -1,7 +1,6 @@
 // One field of a form: what the server calls it, what it may be, and the question until the answer is allowed.
 
-import type { Field } from '../asks/forms/form.ts';
-import { schemaOf } from '../asks/forms/schema.ts';
+import { type Field, schemaOf } from '../asks/forms/form.ts';
 import type { Validator } from '../asks/forms/validator.ts';
 import type { Dialog } from './answer-dialog.ts';
 import { folded, oneLine } from './answer-words.ts';

@@ -3,7 +3,7 @@
 
 import type { NatsConnection } from 'nats';
 import { createAsking } from '../asks/asking.ts';
-import { createAttend } from '../asks/attend.ts';
+import { createAttend } from '../asks/host.ts';
 import type { Models } from '../asks/models/models.ts';
 import { createPermissions } from '../asks/waiting/permissions.ts';
 import type { Events } from '../bus/events.ts';

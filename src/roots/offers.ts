@@ -1,16 +1,16 @@
-// What a host answers to roots/list, read with distrust: what is kept of it is bounded, and only what has the shape of a root.
-// Whether there is such a place is looked at whenever the list is wanted.
+// What a host answers to roots/list, read with distrust: only members that have the shape of a root are kept, and only so many.
+// Whether such a directory exists is looked at whenever the list is wanted.
 
 import { elements, member, stringOf } from '../protocol/json.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import { MAX_NAME_CHARACTERS, MAX_URI_BYTES, type Root } from './root.ts';
 
 export const MAX_ROOTS = 100;
-/** Of all of them together, since every session's are kept on the disk. */
+/** Of all roots of a session together, since they are kept on the disk. */
 export const MAX_BYTES = 65_536;
 const OPEN_BRACKET = 0x5b;
 
-/** `isCut` when there were more than are kept. */
+/** `isCut` when the host offered more roots than are kept. */
 export type Offers = { readonly roots: readonly Root[]; readonly isCut: boolean };
 
 /** Undefined for a result that has no list of roots. */
@@ -33,7 +33,7 @@ function readOffer(each: Buffer): Root | undefined {
   const text = (key: string): string | undefined => stringOf(member(each, key) ?? NOTHING);
   const [uri, name] = [text('uri'), text('name')];
   if (!uri) return undefined;
-  // One that is too long is kept as far as it takes to say so.
+  // Of a URI that is too long enough is kept to say so.
   return { uri: uri.slice(0, MAX_URI_BYTES + 1), ...(name && { name: fitName(name) }) };
 }
 

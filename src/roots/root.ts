@@ -1,10 +1,10 @@
 // The words of roots: directories that servers may take for where they work. What servers are told of is always the real
 // path of something that exists.
 
-/** As a server is given it, and as a host gives it to us. */
+/** A root as servers are given it, and as hosts offer it. */
 export type Root = { readonly uri: string; readonly name?: string };
 
-/** Who says so: the configuration, the owner of this machine with `troupe roots add`, or the host of a session. */
+/** Where a root comes from: the configuration, the owner of this machine with `troupe roots add`, or the host of a session. */
 export type RootSource = 'config' | 'owner' | 'host';
 
 /** A root as `troupe roots` shows it; one with a problem is not given to servers. */

@@ -1,6 +1,6 @@
 // The roots of servers: those of the configuration, those that the owner has added, and those of the hosts on whose behalf a
-// server works. A server hears of places that exist, by their real paths; never of a host's that lie outside what is allowed,
-// and never of another principal's.
+// server works. A server hears of directories that exist, by their real paths; never of a host's root that lies outside what is
+// allowed, and never of another principal's.
 
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,44 +10,39 @@ import { sentence, TroupeError } from '../protocol/failures.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';
-import { createJudge } from './judge.ts';
+import { realWorld, type World } from '../world/world.ts';
+import { createJudge, onDisk, type Problem, pathOf, realName } from './judge.ts';
 import { fitName, MAX_BYTES, MAX_ROOTS, type Offers } from './offers.ts';
-import { type Problem, pathOf, realName, realPlace } from './places.ts';
 import type { Audience, Root, RootSource, RootView } from './root.ts';
-import { createRows, type SessionRoots } from './rows.ts';
 import { createTelling, type Notify } from './telling.ts';
 
-export type RootsOptions = { readonly config: () => Config; readonly store: Store; readonly logger: Logger };
+export type RootsOptions = {
+  readonly config: () => Config;
+  readonly store: Pick<Store, 'all' | 'commit'>;
+  readonly logger: Logger;
+  readonly world?: World;
+};
 export type Roots = ReturnType<typeof createRoots>;
 
 type Candidate = readonly [from: RootSource, root: Root];
 
-/** What one server is told of, or one person is shown. */
+/** How many roots one server is told of, or one person is shown. */
 const MAX_LISTED = 1_000;
 const SOON_MS = 20;
-/** Another daemon's sessions come and go without a word to us, and so do directories. */
+/** The sessions of other daemons, and directories, come and go without a word to us. */
 const LOOK_MS = 5_000;
 
-export function createRoots({ config, store, logger }: RootsOptions) {
+export function createRoots(options: RootsOptions) {
+  const { config, store, logger, world = realWorld } = options;
   const onTrouble = (error: unknown): void => logger.warn(`the roots could not be looked at: ${sentence(error)}`);
-  const rows = createRows(store, onTrouble);
-  const judge = createJudge({ allowed: () => config().roots.allow, logger });
-  const telling = createTelling((member) => listFor(member));
-  let soon: NodeJS.Timeout | undefined;
-  const timer = setInterval(look, LOOK_MS).unref();
-
-  function look(): void {
-    soon = undefined;
-    try {
-      telling.look();
-    } catch (error) {
-      onTrouble(error);
-    }
-  }
+  const rows = createRootRows(store, world, onTrouble);
+  const judge = createJudge({ allowed: () => config().roots.allow, logger, world });
+  const telling = createTelling((member) => listFor(member), world);
+  const looking = createLooking(telling.look, world, onTrouble);
 
   function refresh(): void {
     rows.forget();
-    soon ??= setTimeout(look, SOON_MS).unref();
+    looking.soon();
   }
 
   function candidates(isMeant: (session: SessionRoots) => boolean): Candidate[] {
@@ -66,15 +61,22 @@ export function createRoots({ config, store, logger }: RootsOptions) {
     return [...found.values()];
   }
 
-  /** Where `troupe roots` is told to go, which may be spelled as a path or as a URI. */
-  function pathFrom(written: string): string {
-    const found = /^file:/i.test(written) ? pathOf(written) : absolute(written);
-    if ('problem' in found) throw new TroupeError('invalid', `${written.slice(0, 200)} ${found.problem}`);
-    return resolve(found.path);
+  /** Never rejects. */
+  async function offer(session: string, offers: Offers | undefined): Promise<void> {
+    try {
+      await store.commit('setSessionRoots', [offers ? JSON.stringify(offers.roots) : null, session]);
+      for (const root of offers?.roots ?? []) judge('host', root);
+      if (offers?.isCut)
+        logger.warn(`a host offers more than ${MAX_ROOTS} roots or ${MAX_BYTES} bytes of them; the rest is left out`);
+      refresh();
+    } catch (error) {
+      logger.warn(`the roots of a session are not kept: ${sentence(error)}`);
+    }
   }
 
   return {
-    /** What that process is told of, in the order of who says so. */
+    ...createOwnerRoots({ config, store, rows, world, refresh }),
+    /** The roots that a process is told of: those of the configuration first, then the owner's, then the hosts'. */
     for: listFor,
     /** The same for a server that asks: from now on it knows. */
     answer(member: Member): Root[] {
@@ -86,20 +88,68 @@ export function createRoots({ config, store, logger }: RootsOptions) {
       const views = candidates(() => true).map(([from, root]) => judge(from, root));
       return [...new Map(views.map((view) => [`${view.from} ${view.uri}`, view])).values()];
     },
+    /** What a session's host offers from now on; nothing once it has ended. */
+    host: offer,
+    /** A server's session is open, and is told of changes until `moved` finds it closed. */
+    opened: (member: Member, notify: Notify): void => telling.opened(member, notify),
+    moved: (member: Member): void => telling.moved(member),
+    /** Something that the list is made of may have changed. */
+    refresh,
+    close(): void {
+      looking.close();
+      telling.close();
+    },
+  };
+}
+
+/** Looks now and then, and a moment after each change that we know of. */
+function createLooking(look: () => void, world: World, onTrouble: (error: unknown) => void) {
+  let stopSoon: (() => void) | undefined;
+  const stop = world.every(LOOK_MS, tryToLook);
+
+  function tryToLook(): void {
+    stopSoon = undefined;
+    try {
+      look();
+    } catch (error) {
+      onTrouble(error);
+    }
+  }
+
+  return {
+    soon(): void {
+      stopSoon ??= world.after(SOON_MS, tryToLook);
+    },
+    close(): void {
+      stop();
+      stopSoon?.();
+    },
+  };
+}
+
+type OwnerOptions = Pick<RootsOptions, 'config' | 'store'> & {
+  readonly rows: RootRows;
+  readonly world: World;
+  readonly refresh: () => void;
+};
+
+/** The roots that the owner of this machine adds and removes with `troupe roots`. */
+function createOwnerRoots({ config, store, rows, world, refresh }: OwnerOptions) {
+  return {
     async add(written: string, name?: string): Promise<string> {
-      const place = realPlace(pathFrom(written));
-      if ('problem' in place) throw new TroupeError('invalid', `${written} ${place.problem}`);
-      if (!place.isDirectory) throw new TroupeError('invalid', `${written} is no directory; add the one it lies in`);
-      const uri = pathToFileURL(place.path).href;
+      const found = onDisk(pathFrom(written));
+      if ('problem' in found) throw new TroupeError('invalid', `${written} ${found.problem}`);
+      if (!found.isDirectory) throw new TroupeError('invalid', `${written} is no directory; add the one it lies in`);
+      const uri = pathToFileURL(found.path).href;
       rows.forget();
       const known = rows.get().owner.find((each) => each.uri === uri);
       if (known && (name === undefined || known.name === fitName(name)))
-        throw new TroupeError('invalid', `${place.path} is a root already; troupe roots lists them`);
-      await store.commit('addRoot', [uri, name ? fitName(name) : null, Date.now()]);
+        throw new TroupeError('invalid', `${found.path} is a root already; troupe roots lists them`);
+      await store.commit('addRoot', [uri, name ? fitName(name) : null, world.date()]);
       refresh();
       return uri;
     },
-    /** By the name it was added with, or has, or had while it was there. */
+    /** By the path under which it was added, or the real path that it has, or had while it existed. */
     async remove(written: string): Promise<{ readonly uri: string; readonly wasThere: boolean }> {
       const path = pathFrom(written);
       const names = [path, realName(path)].map((each) => pathToFileURL(each).href);
@@ -113,29 +163,14 @@ export function createRoots({ config, store, logger }: RootsOptions) {
       refresh();
       return { uri: found.uri, wasThere: true };
     },
-    /** What a session's host offers from now on; nothing once it has ended. Never rejects. */
-    async host(session: string, offers: Offers | undefined): Promise<void> {
-      try {
-        await store.commit('setSessionRoots', [offers ? JSON.stringify(offers.roots) : null, session]);
-        for (const root of offers?.roots ?? []) judge('host', root);
-        if (offers?.isCut)
-          logger.warn(`a host offers more than ${MAX_ROOTS} roots or ${MAX_BYTES} bytes of them; the rest is left out`);
-        refresh();
-      } catch (error) {
-        logger.warn(`the roots of a session are not kept: ${sentence(error)}`);
-      }
-    },
-    /** A server's session is open, and is told of changes until `moved` finds it closed. */
-    opened: (member: Member, notify: Notify): void => telling.opened(member, notify),
-    moved: (member: Member): void => telling.moved(member),
-    /** Something that the list is made of may be another. */
-    refresh,
-    close(): void {
-      clearInterval(timer);
-      clearTimeout(soon);
-      telling.close();
-    },
   };
+}
+
+/** What `troupe roots` is given may be spelled as a path or as a URI. */
+function pathFrom(written: string): string {
+  const found = /^file:/i.test(written) ? pathOf(written) : absolute(written);
+  if ('problem' in found) throw new TroupeError('invalid', `${written.slice(0, 200)} ${found.problem}`);
+  return resolve(found.path);
 }
 
 const as = (from: RootSource, roots: readonly Root[]): Candidate[] => roots.map((root) => [from, root]);
@@ -158,3 +193,59 @@ function isSeenBy({ id, principal, scope }: SessionRoots, audience: Audience, { 
 /** The result of a server's roots/list. */
 export const answerRoots = (member: Member, roots: Pick<Roots, 'answer'>): Buffer =>
   Buffer.from(JSON.stringify({ roots: roots.answer(member) }));
+
+// ── Roots on the disk: the owner's, and those of every session in use, whichever daemon serves it ──
+
+type SessionRoots = {
+  readonly id: string;
+  readonly principal: string;
+  /** The endpoint it came to. */
+  readonly scope: string;
+  readonly roots: readonly Root[];
+};
+type RootRows = ReturnType<typeof createRootRows>;
+/** All roots in the database. */
+type Recorded = { readonly owner: readonly Root[]; readonly sessions: readonly SessionRoots[] };
+
+const FRESH_MS = 1_000;
+/** A session in use is touched every minute. One that is not is kept for a day, but its host counts as gone. */
+const PRESENT_MS = 5 * 60_000;
+const NONE: Recorded = { owner: [], sessions: [] };
+
+export function createRootRows(
+  store: Pick<Store, 'all'>,
+  world: Pick<World, 'date' | 'now'>,
+  onTrouble: (error: unknown) => void,
+) {
+  let rows = NONE;
+  let readAt = Number.NEGATIVE_INFINITY;
+
+  function read(): Recorded {
+    const owner = store.all<{ uri: string; name: string | null }>('roots');
+    const sessions = store.all<Omit<SessionRoots, 'roots'> & { roots: string }>('sessionRoots', [
+      world.date() - PRESENT_MS,
+    ]);
+    return {
+      owner: owner.map(({ uri, name }) => ({ uri, ...(name && { name }) })),
+      sessions: sessions.map((row) => ({ ...row, roots: JSON.parse(row.roots) })),
+    };
+  }
+
+  return {
+    /** Not older than a second, unless the database cannot be read. */
+    get(): Recorded {
+      if (world.now() - readAt <= FRESH_MS) return rows;
+      readAt = world.now();
+      try {
+        rows = read();
+      } catch (error) {
+        onTrouble(error);
+      }
+      return rows;
+    },
+    /** The next `get` looks again. */
+    forget(): void {
+      readAt = Number.NEGATIVE_INFINITY;
+    },
+  };
+}

@@ -1,10 +1,11 @@
-// Who knows which roots: for each server with an open session the list that it was last told of or given. When the list that
-// it would be given now is another, its machine hears of it, and tells it in time.
+// Which roots each server knows: for each server with an open session the list that it was last told of or given. When the list
+// that it would be given now is another, the chart of its connection hears of it, and tells the server in time.
 
 import { createActor, fromPromise } from 'xstate';
 import { rootsMachine } from '../../machines/roots.ts';
 import { sentence } from '../protocol/failures.ts';
 import type { Member } from '../servers/member.ts';
+import { clockOf, type World } from '../world/world.ts';
 import type { Root } from './root.ts';
 
 export type Notify = (method: string) => void | Promise<void>;
@@ -13,15 +14,15 @@ type Connection = { known: string; readonly actor: ReturnType<typeof actorOf>; c
 
 const GATHER_MS = 100;
 
-export function createTelling(listFor: (member: Member) => readonly Root[]) {
+export function createTelling(listFor: (member: Member) => readonly Root[], world: Pick<World, 'after'>) {
   const open = new Map<Member, Connection>();
   const textFor = (member: Member): string => JSON.stringify(listFor(member));
 
   function opened(member: Member, notify: Notify): void {
     open.get(member)?.close();
-    const actor = actorOf(async () => {
+    const actor = actorOf(world, async () => {
       const text = textFor(member);
-      if (!isUp(member) || text === connection.known) return; // it is again what it was
+      if (!isUp(member) || text === connection.known) return; // the list is again the one that the server knows
       connection.known = text;
       await notify('notifications/roots/list_changed');
     });
@@ -37,7 +38,7 @@ export function createTelling(listFor: (member: Member) => readonly Root[]) {
 
   return {
     opened,
-    /** A server has another state: one that is not up has no session, and the next one is told of what changes from there on. */
+    /** A server has another state: one that is not up has no session. Its next session is told of changes since its own beginning. */
     moved(member: Member): void {
       if (!isUp(member)) open.get(member)?.close();
     },
@@ -47,7 +48,7 @@ export function createTelling(listFor: (member: Member) => readonly Root[]) {
       connection.known = JSON.stringify(list);
       connection.actor.send({ type: 'asked' });
     },
-    /** Compares what each server knows with what there is. Of the further processes of a pool nobody hears that they are down. */
+    /** Compares the list that each server knows with the present one. The further processes of a pool do not say when they go down. */
     look(): void {
       for (const [member, { known, actor, close }] of open) {
         if (!isUp(member)) close();
@@ -62,5 +63,8 @@ export function createTelling(listFor: (member: Member) => readonly Root[]) {
 
 const isUp = ({ state }: Member): boolean => state === 'ready' || state === 'draining';
 
-const actorOf = (tell: () => Promise<void>) =>
-  createActor(rootsMachine.provide({ actors: { tell: fromPromise(tell) } }), { input: { gatherMs: GATHER_MS } });
+const actorOf = (world: Pick<World, 'after'>, tell: () => Promise<void>) =>
+  createActor(rootsMachine.provide({ actors: { tell: fromPromise(tell) } }), {
+    input: { gatherMs: GATHER_MS },
+    clock: clockOf(world),
+  });

@@ -42,3 +42,9 @@ function after(ms: number, work: () => void): () => void {
   step();
   return () => clearTimeout(timer);
 }
+
+/** The clock that XState wants of whoever creates an actor. */
+export const clockOf = ({ after }: Pick<World, 'after'>) => ({
+  setTimeout: (work: (...args: unknown[]) => void, ms: number) => after(ms, work),
+  clearTimeout: (cancel: (() => void) | undefined) => cancel?.(),
+});

@@ -18,8 +18,19 @@ afterAll(() => nats[Symbol.asyncDispose]());
 
 let opened = 1_000;
 const question = (id: string, principal = '_', change: Partial<AskView> = {}): AskView => ({
-  ...{ id, principal, kind: 'elicitation', mode: 'form', stage: 'answer', server: 'gh', tool: 'ask', message: 'Who?' },
-  ...{ schema: { type: 'object' }, openedAt: opened++, expiresAt: 9_000, waitsOn: 'inbox', ...change },
+  id,
+  principal,
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'gh',
+  tool: 'ask',
+  message: 'Who?',
+  schema: { type: 'object' },
+  openedAt: opened++,
+  expiresAt: 9_000,
+  waitsOn: 'inbox',
+  ...change,
 });
 
 type Said = { id: string; reply: Reply; content: string | undefined; answerer: Answerer };

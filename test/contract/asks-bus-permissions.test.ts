@@ -11,6 +11,7 @@ import { outbox } from '../../src/bus/outbox.ts';
 import { subjects } from '../../src/bus/subjects.ts';
 import { natsAsks } from '../../src/doors/nats-asks.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort, natsBinary } from '../support/nats.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
@@ -37,16 +38,18 @@ const PERMISSIONS = {
 
 const subject = subjects('troupe');
 const ask = (principal: string): AskView => ({
-  ...{
-    id: `of-${principal}`,
-    kind: 'elicitation',
-    mode: 'form',
-    stage: 'answer',
-    server: 'gh',
-    tool: 'greet',
-    principal,
-  },
-  ...{ message: 'What is your secret?', schema: {}, openedAt: 1, expiresAt: Date.now() + 60_000, waitsOn: 'inbox' },
+  id: `of-${principal}`,
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'gh',
+  tool: 'greet',
+  principal,
+  message: 'What is your secret?',
+  schema: {},
+  openedAt: 1,
+  expiresAt: Date.now() + 60_000,
+  waitsOn: 'inbox',
 });
 
 const connections: NatsConnection[] = [];
@@ -100,7 +103,12 @@ test('a service may answer the questions to its caller, also when asked again, a
   await service.flush();
   await eventually(() => expect(refused).toHaveLength(2));
 
-  const answerers = createAnswerers({ subjects: subject, settings: () => ({ answererMs: 60_000 }), onTrouble: denied });
+  const answerers = createAnswerers({
+    subjects: subject,
+    settings: () => ({ answererMs: 60_000 }),
+    world: realWorld,
+    onTrouble: denied,
+  });
   answerers.online(daemon);
   const given: Reply[] = [];
   const accept = async (reply: Reply) => void given.push(reply);

@@ -142,6 +142,7 @@ describe('an answer that cannot stand', () => {
     await using _ = await service(nats, ['garbage']);
     await using __ = await service(nats, [(msg) => void held.push(msg)], 'troupe.ask.alice.elicitation.gh', 'people');
     await it.ask();
+    await eventually(() => held.length > 0);
     held[0]?.respond('{"action":"decline"}');
     await eventually(() => expect(it.given).toHaveLength(1));
   });

@@ -2,7 +2,7 @@
 
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { createLimits } from '../../src/asks/limits.ts';
+import { createLimits } from '../../src/asks/intake.ts';
 import type { Member } from '../../src/servers/member.ts';
 import { askStage, FORM, SAMPLING, URL } from '../support/asks.ts';
 import { eventually } from '../support/eventually.ts';

@@ -2,8 +2,7 @@
 
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Choice, defaultsOf, type Field, type Form, readForm } from '../../src/asks/forms/form.ts';
-import { schemaOf } from '../../src/asks/forms/schema.ts';
+import { type Choice, defaultsOf, type Field, type Form, readForm, schemaOf } from '../../src/asks/forms/form.ts';
 import { createValidator } from '../../src/asks/forms/validator.ts';
 
 const keyword = fc.constantFrom(
@@ -77,8 +76,11 @@ const typed = fc.oneof(
     default: some(fc.string()),
   }),
   fc.record({
-    ...{ type: fc.constantFrom('number', 'integer'), minimum: some(small), maximum: some(small) },
-    ...{ exclusiveMinimum: some(small), multipleOf: some(fc.integer({ min: 1, max: 9 })) },
+    type: fc.constantFrom('number', 'integer'),
+    minimum: some(small),
+    maximum: some(small),
+    exclusiveMinimum: some(small),
+    multipleOf: some(fc.integer({ min: 1, max: 9 })),
     default: some(fc.oneof(small, fc.double({ min: -10, max: 10, noNaN: true }))),
   }),
   fc.record({ type: fc.constant('boolean'), default: some(fc.boolean()) }),
@@ -87,8 +89,12 @@ const typed = fc.oneof(
   ),
   choices.chain((each) =>
     fc.record({
-      ...{ type: fc.constant('choices'), choices: fc.constant(each), minItems: some(count), maxItems: some(count) },
-      ...{ uniqueItems: some(fc.constant(true)), default: some(fc.array(oneOf(each))) },
+      type: fc.constant('choices'),
+      choices: fc.constant(each),
+      minItems: some(count),
+      maxItems: some(count),
+      uniqueItems: some(fc.constant(true)),
+      default: some(fc.array(oneOf(each))),
     }),
   ),
 );

@@ -202,8 +202,11 @@ describe('what real servers ask', () => {
   it('is taken from the conformance suite', async () => {
     const { defaults, choices, oneText } = await import('../conformance/server/schemas.mjs' as string);
     expect(defaultsOf(readForm(defaults) as Form)).toEqual({
-      ...{ name: 'John Doe', age: 30, score: 95.5 },
-      ...{ status: 'active', verified: true },
+      name: 'John Doe',
+      age: 30,
+      score: 95.5,
+      status: 'active',
+      verified: true,
     });
     const { fields } = readForm(choices) as Form;
     expect(fields.map(({ type }) => type)).toEqual(['choice', 'choice', 'choice', 'choices', 'choices']);

@@ -22,8 +22,11 @@ describe('readSampling', () => {
     const first = { ...hi[0], content: text("What's the weather like in Paris and London?") };
     const tools = [{ ...tool('get_weather'), description: 'Get current weather for a city' }];
     expect(ask([first], { tools, toolChoice: { mode: 'auto' } })).toEqual({
-      ...{ message: "What's the weather like in Paris and London?", iterations: 0, hasTools: true },
-      ...{ toolChoice: 'auto', toolNames: new Set(['get_weather']) },
+      message: "What's the weather like in Paris and London?",
+      iterations: 0,
+      hasTools: true,
+      toolChoice: 'auto',
+      toolNames: new Set(['get_weather']),
     });
     const loop = [
       first,

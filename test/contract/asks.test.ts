@@ -14,7 +14,7 @@ const accept = (content: object) => ({
 const bytes = (_: string, value: any) => (value?.type === 'Buffer' ? String(Buffer.from(value.data)) : value);
 const person = { by: 'troupe answer' };
 const saying = (action: 'accept' | 'decline' | 'cancel', content?: object) => ({
-  ...{ action: action as 'accept' },
+  action: action as 'accept',
   ...(content && { content: Buffer.from(JSON.stringify(content)) }),
 });
 const isPatient = ({ deadline, latestDeadline }: InFlight) => deadline === latestDeadline;
@@ -129,8 +129,15 @@ describe('the inbox', () => {
     s.ask('q1');
     const view = await s.theAsk();
     expect(view).toMatchObject({
-      ...{ kind: 'elicitation', mode: 'form', stage: 'answer', server: 'alpha', tool: 'file', principal: '_' },
-      ...{ message: FORM.message, schema: FORM.requestedSchema, waitsOn: 'host' },
+      kind: 'elicitation',
+      mode: 'form',
+      stage: 'answer',
+      server: 'alpha',
+      tool: 'file',
+      principal: '_',
+      message: FORM.message,
+      schema: FORM.requestedSchema,
+      waitsOn: 'host',
     });
     expect(view.expiresAt - view.openedAt).toBeLessThan(60_000); // before its call must end
   });
@@ -185,7 +192,11 @@ describe('the inbox', () => {
     await s.asks.inbox.answer(id, saying('accept', { age: 33 }), person);
     await s.store.flush();
     expect(s.store.get<AskRow>('ask', [id])).toMatchObject({
-      ...{ status: 'ended', outcome: 'accepted', answered_by: 'troupe answer', body: null, answer: null },
+      status: 'ended',
+      outcome: 'accepted',
+      answered_by: 'troupe answer',
+      body: null,
+      answer: null,
     });
   });
 });

@@ -19,8 +19,12 @@ describe('a question that is a task', () => {
     const [view] = s.asks.inbox.list();
     expect(s.store.get('ask', [view?.id ?? ''])).toMatchObject({ status: 'open' });
     expect(task).toEqual({
-      ...{ taskId: expect.stringMatching(/^[0-9a-f]{32}$/), status: 'working', ttl: 900_000, pollInterval: 1_000 },
-      ...{ createdAt: expect.stringMatching(/^\d{4}-.*Z$/), lastUpdatedAt: task.createdAt },
+      taskId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      status: 'working',
+      ttl: 900_000,
+      pollInterval: 1_000,
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      lastUpdatedAt: task.createdAt,
     });
     expect(await s.get(task.taskId)).toEqual(task);
   });

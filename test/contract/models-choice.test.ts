@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseModel, needsOf } from '../../src/asks/models/choice.ts';
+import { chooseModel, needsOf } from '../../src/asks/models/models.ts';
 import type { Model, ModelPreferences } from '../../src/plugin/models.ts';
 
 const HAIKU: Model = { name: 'claude-haiku-4', cost: 0.2, speed: 0.9, intelligence: 0.4, takes: ['image'] };
@@ -70,7 +70,9 @@ describe('chooseModel', () => {
     const preferences = fc.record(
       {
         hints: fc.array(fc.record({ name: fc.stringMatching(/^[abc]{0,2}$/) })),
-        ...{ costPriority: fc.double(), speedPriority: fc.double(), intelligencePriority: fc.double() },
+        costPriority: fc.double(),
+        speedPriority: fc.double(),
+        intelligencePriority: fc.double(),
       },
       { requiredKeys: [] },
     );

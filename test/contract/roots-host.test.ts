@@ -15,7 +15,8 @@ function stage({ door = 'stdio' as Door, capabilities = { roots: {} } as object,
     roots: { host: async (...given) => void kept.push(given) },
     identity: { id: 'one', door, capabilities },
     connection: () => (state.isConnected ? send : undefined),
-    ...{ answerMs, paceMs },
+    answerMs,
+    paceMs,
   });
   const line = { tell: send, answer: () => {} };
   const answer = (question: any, result: object) =>

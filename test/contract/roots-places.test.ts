@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createLook, isWithin, onDisk, pathOf, realName } from '../../src/roots/judge.ts';
 import { fitName, readOffers } from '../../src/roots/offers.ts';
-import { createPlaces, isWithin, pathOf, realName, realPlace } from '../../src/roots/places.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { scratch } from '../support/scratch.ts';
 
 const problem = (uri: string) => (pathOf(uri) as { problem?: string }).problem ?? 'none';
@@ -89,7 +90,7 @@ describe('a place', () => {
     writeFileSync(join(dir.path, 'a/file'), '');
     symlinkSync(join(dir.path, 'a'), join(dir.path, 'link'));
     symlinkSync('itself', join(dir.path, 'itself'));
-    const at = (name: string) => realPlace(join(dir.path, name));
+    const at = (name: string) => onDisk(join(dir.path, name));
     expect(at('link/b/')).toEqual({ path: join(dir.path, 'a/b'), isDirectory: true });
     expect(at('link/file')).toEqual({ path: join(dir.path, 'a/file'), isDirectory: false });
     expect(at('link/nothing')).toMatchObject({ problem: expect.stringContaining('does not exist') });
@@ -109,12 +110,12 @@ describe('a place', () => {
 
   it('is looked at once, however often it is asked for within a moment', async () => {
     await using dir = await scratch();
-    const look = createPlaces();
+    const look = createLook(realWorld);
     const path = join(dir.path, 'late');
     expect(look(path)).toMatchObject({ problem: expect.anything() });
     mkdirSync(path);
     expect(look(path)).toMatchObject({ problem: expect.anything() });
-    expect(createPlaces()(path)).toEqual({ path, isDirectory: true });
+    expect(createLook(realWorld)(path)).toEqual({ path, isDirectory: true });
   });
 });
 

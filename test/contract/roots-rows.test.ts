@@ -1,8 +1,9 @@
 // Whose roots count: those of hosts that are there, though sessions of hosts that left without a word are kept for a day.
 
 import { expect, test } from 'vitest';
-import { createRows } from '../../src/roots/rows.ts';
+import { createRootRows } from '../../src/roots/roots.ts';
 import { openStore } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { scratch } from '../support/scratch.ts';
 
 const MINUTE_MS = 60_000;
@@ -11,7 +12,7 @@ test('a session that nobody has used for some minutes offers nothing, until it i
   await using dir = await scratch();
   const store = await openStore(dir.path);
   try {
-    const rows = createRows(store, (error) => expect.unreachable(String(error)));
+    const rows = createRootRows(store, realWorld, (error) => expect.unreachable(String(error)));
     const offered = () => {
       rows.forget();
       return rows.get().sessions.map(({ id }) => id);

@@ -1,19 +1,18 @@
 // Which server is told that its roots are others: by what it knew, what there is, and whether it has a session at all.
 
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Root } from '../../src/roots/root.ts';
 import { createTelling } from '../../src/roots/telling.ts';
 import type { Member } from '../../src/servers/member.ts';
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
+import { simulatedWorld } from '../support/simulated-world.ts';
 
 const [A, B] = [[{ uri: 'file:///a' }], [{ uri: 'file:///b' }]];
 
 function stage() {
   const state = { list: A as Root[] };
-  const telling = createTelling(() => state.list);
+  const world = simulatedWorld();
+  const telling = createTelling(() => state.list, world);
   const member = { state: 'ready', logger: pino({ level: 'silent' }) } as Member;
   const told: string[] = [];
   const open = () => telling.opened(member, (method) => void told.push(method));
@@ -21,19 +20,19 @@ function stage() {
   const become = async (list: Root[]) => {
     state.list = list;
     telling.look();
-    await vi.advanceTimersByTimeAsync(100);
+    await world.pass(100);
   };
   open();
-  return { state, telling, member, told, open, become, [Symbol.dispose]: () => telling.close() };
+  return { world, state, telling, member, told, open, become, [Symbol.dispose]: () => telling.close() };
 }
 
 it('is told of each change once, after the time of gathering', async () => {
   using s = stage();
   s.state.list = B;
   s.telling.look();
-  await vi.advanceTimersByTimeAsync(99);
+  await s.world.pass(99);
   expect(s.told).toEqual([]);
-  await vi.advanceTimersByTimeAsync(1);
+  await s.world.pass(1);
   expect(s.told).toEqual(['notifications/roots/list_changed']);
   await s.become(B);
   expect(s.told).toHaveLength(1);
@@ -54,7 +53,7 @@ it('is told nothing of what it was given meanwhile, but of what it was given bef
   s.state.list = B;
   s.telling.look();
   s.telling.asked(s.member, B);
-  await vi.advanceTimersByTimeAsync(1_000);
+  await s.world.pass(1_000);
   expect(s.told).toEqual([]);
   await s.become(A);
   expect(s.told).toHaveLength(1);
@@ -84,7 +83,7 @@ it('is still told while it works off its last calls, and by one voice after a se
   s.state.list = A;
   s.telling.look();
   s.open(); // what was being gathered for the last session is no news to this one
-  await vi.advanceTimersByTimeAsync(1_000);
+  await s.world.pass(1_000);
   expect(s.told).toHaveLength(1);
   await s.become(B);
   expect(s.told).toHaveLength(2);
@@ -95,7 +94,7 @@ it('is told nothing once it is down, though nobody said so, be it while changes 
   s.state.list = B;
   s.telling.look();
   s.member.state = 'stopped';
-  await vi.advanceTimersByTimeAsync(100);
+  await s.world.pass(100);
   await s.become(A);
   s.member.state = 'ready';
   await s.become(B);

@@ -37,7 +37,16 @@ async function stage() {
   const given = (...words: Parameters<typeof member>) =>
     roots.for(member(...words)).map(({ uri }) => decodeURI(uri).replace(`file://${dir.path}/`, ''));
   return {
-    ...{ dir: dir.path, at, store, settings, lines, roots, session, member, given, methods: rootMethods(roots) },
+    dir: dir.path,
+    at,
+    store,
+    settings,
+    lines,
+    roots,
+    session,
+    member,
+    given,
+    methods: rootMethods(roots),
     async [Symbol.asyncDispose]() {
       roots.close();
       await store.close();

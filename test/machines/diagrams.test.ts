@@ -9,6 +9,7 @@ import { busMachine } from '../../machines/bus.ts';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { elicitationMachine } from '../../machines/elicitation.ts';
 import { fleetMachine } from '../../machines/fleet.ts';
+import { questionTaskMachine } from '../../machines/question-task.ts';
 import { requestMachine } from '../../machines/request.ts';
 import { rootsMachine } from '../../machines/roots.ts';
 import { samplingMachine } from '../../machines/sampling.ts';
@@ -23,6 +24,7 @@ const machines = {
   daemonMachine,
   elicitationMachine,
   fleetMachine,
+  questionTaskMachine,
   requestMachine,
   rootsMachine,
   samplingMachine,

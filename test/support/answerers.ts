@@ -4,20 +4,23 @@ import type { Msg, NatsConnection } from 'nats';
 import type { AskView, Reply } from '../../src/asks/ask.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { subjects } from '../../src/bus/subjects.ts';
+import { realWorld } from '../../src/world/world.ts';
 import type { TestServer } from './nats.ts';
 
 export const form = (change: Partial<AskView> = {}): AskView => ({
-  ...{
-    id: 'a-form',
-    kind: 'elicitation',
-    mode: 'form',
-    stage: 'answer',
-    server: 'gh',
-    tool: 'ask',
-    principal: 'alice',
-  },
-  ...{ message: 'Who are you?', schema: { type: 'object', properties: { name: { type: 'string' } } } },
-  ...{ openedAt: Date.now(), expiresAt: Date.now() + 60_000, waitsOn: 'bus', ...change },
+  id: 'a-form',
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'gh',
+  tool: 'ask',
+  principal: 'alice',
+  message: 'Who are you?',
+  schema: { type: 'object', properties: { name: { type: 'string' } } },
+  openedAt: Date.now(),
+  expiresAt: Date.now() + 60_000,
+  waitsOn: 'bus',
+  ...change,
 });
 
 export type Given = { reply: Reply; content: string | undefined };
@@ -31,7 +34,12 @@ export async function rung(
   const nc = await nats.connect();
   const [given, troubles, over]: [Given[], string[], AbortController] = [[], [], new AbortController()];
   const onTrouble = (why: unknown) => void troubles.push(String(why));
-  const answerers = createAnswerers({ subjects: subjects('troupe'), settings: () => ({ answererMs }), onTrouble });
+  const answerers = createAnswerers({
+    subjects: subjects('troupe'),
+    settings: () => ({ answererMs }),
+    world: realWorld,
+    onTrouble,
+  });
   answerers.online(nc);
   const ask = (view: AskView = form()) =>
     answerers.ask(view, over.signal, (reply) => {

@@ -18,7 +18,9 @@ export async function answeringHost(version: 'v1' | 'v2', url: string, person: s
     'elicitation/create': ({ mode }) =>
       mode === 'url' ? { action: 'accept' } : { action: 'accept', content: { name: person, check: true } },
     'sampling/createMessage': ({ messages }) => ({
-      ...{ role: 'assistant', model: `model of ${person}`, stopReason: 'endTurn' },
+      role: 'assistant',
+      model: `model of ${person}`,
+      stopReason: 'endTurn',
       content: { type: 'text', text: `${person} heard: ${[messages[0].content].flat()[0].text}` },
     }),
     'roots/list': () => ({ roots: roots.map((uri) => ({ uri })) }),

@@ -7,8 +7,17 @@ import { type Terminal, terminal } from './terminal.ts';
 export const ID = 'ab12cd34-0000-4000-8000-000000000000';
 
 export const ask = (more: object) => ({
-  ...{ id: ID, kind: 'elicitation', mode: 'form', stage: 'answer', server: 'everything', tool: 'greet' },
-  ...{ principal: 'alice', message: 'Who are\nyou?', openedAt: Date.now(), expiresAt: Date.now() + 60_000, ...more },
+  id: ID,
+  kind: 'elicitation',
+  mode: 'form',
+  stage: 'answer',
+  server: 'everything',
+  tool: 'greet',
+  principal: 'alice',
+  message: 'Who are\nyou?',
+  openedAt: Date.now(),
+  expiresAt: Date.now() + 60_000,
+  ...more,
 });
 
 /** What the daemon says to an answer. */

@@ -3,13 +3,12 @@
 
 import { join } from 'node:path';
 import pino from 'pino';
+import type { AskView, Ending } from '../../src/asks/ask.ts';
 import { createAsks } from '../../src/asks/asks.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { createValidator } from '../../src/asks/forms/validator.ts';
-import type { Live } from '../../src/asks/live.ts';
 import type { Models } from '../../src/asks/models/models.ts';
-import type { Ending } from '../../src/asks/opening.ts';
-import { createRows } from '../../src/asks/rows.ts';
+import { createAskRows } from '../../src/asks/rows.ts';
 import { subjects } from '../../src/bus/subjects.ts';
 import type { Ask, Call, Outcome } from '../../src/calls/call.ts';
 import { createLane } from '../../src/calls/lane.ts';
@@ -46,7 +45,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const withdrawn: string[] = [];
   const completed: string[] = [];
   const outcomes: Outcome[] = [];
-  const closed: { live: Live; ending: Ending }[] = [];
+  const closed: { view: AskView; ending: Ending }[] = [];
   const trouble: string[] = [];
   const config = { asks: troupeSchema.parse({ asks: given }).asks };
   const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
@@ -64,21 +63,46 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     onSettled: ({ call }, outcome) => call.settle(outcome),
   });
   const member = { name: 'alpha', server: 'alpha', onBehalfOf: '_', lane, config: { settings: server } } as Member;
-  const rows = createRows({
-    ...{ store, seal: openSeal(dir.path), daemon: 'here', isAlive: () => false },
+  const rows = createAskRows({
+    store,
+    seal: openSeal(dir.path),
+    daemon: 'here',
+    isAlive: () => false,
+    world: realWorld,
     onTrouble: (error) => trouble.push(String(error)),
   });
   const asks = createAsks({
-    ...{ config: () => config, rows, validator: createValidator(), attribution: createAttribution(), logger },
-    answerers: createAnswerers({ subjects: subjects('troupe'), settings: () => config.asks, onTrouble: () => {} }),
-    ...{ models: models ?? NO_MODELS, rootsFor: () => Buffer.from('{"roots":[]}'), nudge: () => {} },
+    config: () => config,
+    world: realWorld,
+    rows,
+    validator: createValidator(),
+    attribution: createAttribution(),
+    logger,
+    answerers: createAnswerers({
+      subjects: subjects('troupe'),
+      settings: () => config.asks,
+      world: realWorld,
+      onTrouble: () => {},
+    }),
+    models: models ?? NO_MODELS,
+    rootsFor: () => Buffer.from('{"roots":[]}'),
+    nudge: () => {},
     onOpened: () => {},
-    onClosed: (live, ending) => closed.push({ live, ending }),
+    onClosed: (view, ending) => closed.push({ view, ending }),
   });
   const nothing = () => {};
   const session = createSession({
-    ...{ lane, server: 'alpha', send: nothing, openMs: 1_000, reply: (frame) => replies.push(JSON.parse(`${frame}`)) },
-    ...{ onNegotiated: nothing, onReady: nothing, onRefused: nothing, onStray: nothing, onLate: nothing, via: 'here' },
+    lane,
+    server: 'alpha',
+    send: nothing,
+    openMs: 1_000,
+    reply: (frame) => replies.push(JSON.parse(`${frame}`)),
+    onNegotiated: nothing,
+    onReady: nothing,
+    onRefused: nothing,
+    onStray: nothing,
+    onLate: nothing,
+    via: 'here',
     onNotice: (notice) => {
       if (notice.type === 'elicited') asks.completed(member, notice.elicitationId, notice.params);
     },
@@ -89,28 +113,33 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
 
   const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));
   return {
-    ...{
-      file: join(dir.path, 'troupe.db'),
-      store,
-      asks,
-      rows,
-      lane,
-      member,
-      session,
-      replies,
-      asked,
-      withdrawn,
-      completed,
-      outcomes,
-      closed,
-      trouble,
-      say,
-    },
+    file: join(dir.path, 'troupe.db'),
+    store,
+    asks,
+    rows,
+    lane,
+    member,
+    session,
+    replies,
+    asked,
+    withdrawn,
+    completed,
+    outcomes,
+    closed,
+    trouble,
+    say,
     /** A call of that caller in flight. */
     call(requestId = 'r', more: Partial<Call> = {}): InFlight {
       return lane.submit({
-        ...{ requestId, server: 'alpha', method: 'tools/call', name: 'file', params: Buffer.from('{}') },
-        ...{ principal: '_', door: 'http', holder: 'session', settle: (outcome) => outcomes.push(outcome) },
+        requestId,
+        server: 'alpha',
+        method: 'tools/call',
+        name: 'file',
+        params: Buffer.from('{}'),
+        principal: '_',
+        door: 'http',
+        holder: 'session',
+        settle: (outcome) => outcomes.push(outcome),
         onAsk(ask) {
           if (!canAnswer) return undefined;
           asked.push(ask);

@@ -28,9 +28,19 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     said.push(JSON.parse(`${frame}`));
   };
   const session = createSession({
-    ...{ lane: member.lane, server: member.server, send: hear, openMs: 1_000, reply: hear, via: 'here' },
-    ...{ onNegotiated: nothing, onReady: nothing, onRefused: nothing, onStray: nothing, onLate: nothing },
-    ...{ onNotice: nothing, onAsk: (question) => s.asks.take(member, question) },
+    lane: member.lane,
+    server: member.server,
+    send: hear,
+    openMs: 1_000,
+    reply: hear,
+    via: 'here',
+    onNegotiated: nothing,
+    onReady: nothing,
+    onRefused: nothing,
+    onStray: nothing,
+    onLate: nothing,
+    onNotice: nothing,
+    onAsk: (question) => s.asks.take(member, question),
   });
   const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));
   const answerTo = (id: string) => eventually(() => said.find((each) => each.id === id) ?? false, 15_000);
@@ -41,7 +51,13 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     return answerTo(id);
   };
   return {
-    ...{ member, session, lines, said, say, ask, answerTo },
+    member,
+    session,
+    lines,
+    said,
+    say,
+    ask,
+    answerTo,
     /** The task that a question is. */
     async begin(params: object = FORM, task: object = {}, method = 'elicitation/create') {
       const { result, error } = await ask(method, { ...params, task });

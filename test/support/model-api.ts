@@ -63,7 +63,10 @@ const saying = (vendor: Vendor, text: string): object =>
 
 export function completion(message: object, choice: object = {}, over: object = {}): object {
   return {
-    ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1_700_000_000, model: 'm-1-2026' },
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1_700_000_000,
+    model: 'm-1-2026',
     choices: [
       {
         index: 0,
@@ -80,20 +83,28 @@ export function completion(message: object, choice: object = {}, over: object = 
 
 export function reply(content: object[], over: object = {}): object {
   return {
-    ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'm-1-2026', content },
-    ...{ stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 20, output_tokens: 10 } },
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm-1-2026',
+    content,
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 20, output_tokens: 10 },
     ...over,
   };
 }
 
 const VENDORS = {
   openai: {
-    ...{ path: '/v1/chat/completions', problemOf: openaiProblem },
+    path: '/v1/chat/completions',
+    problemOf: openaiProblem,
     isKey: ({ authorization }: IncomingMessage['headers']) => authorization === `Bearer ${KEY}`,
     errorOf: (type: string, message: string): object => ({ error: { message, type, param: null, code: null } }),
   },
   anthropic: {
-    ...{ path: '/v1/messages', problemOf: anthropicProblem },
+    path: '/v1/messages',
+    problemOf: anthropicProblem,
     isKey: (headers: IncomingMessage['headers']) =>
       headers['x-api-key'] === KEY && headers['anthropic-version'] === '2023-06-01',
     errorOf: (type: string, message: string): object => ({

@@ -100,8 +100,10 @@ const anthropic = z.strictObject({
               image,
               z.strictObject({ type: z.literal('tool_use'), id: name, name, input: z.looseObject({}) }),
               z.strictObject({
-                ...{ type: z.literal('tool_result'), tool_use_id: name },
-                ...{ content: z.array(z.union([text, image])), is_error: z.boolean().optional() },
+                type: z.literal('tool_result'),
+                tool_use_id: name,
+                content: z.array(z.union([text, image])),
+                is_error: z.boolean().optional(),
               }),
             ]),
           )

@@ -1,8 +1,20 @@
 // Reads what a server asks in form mode: the flat subset of JSON Schema that MCP allows, as plain data, or why it is refused.
 // A form is what a person fills in and what an answer is checked against; the schema itself goes on to hosts as it came.
 
-import { readField } from './field.ts';
-import { extraKeyword, isObject, MAX_NAME, quoted } from './words.ts';
+import {
+  COUNTS,
+  extraKeyword,
+  type Field,
+  isObject,
+  LENGTHS,
+  limitsOf,
+  MAX_NAME,
+  NUMBERS,
+  quoted,
+  readField,
+} from './field.ts';
+
+export type { Choice, Field } from './field.ts';
 
 export type Form = {
   readonly fields: readonly Field[];
@@ -10,64 +22,10 @@ export type Form = {
   readonly isClosed?: true;
 };
 
-export type Field = TextField | NumberField | BooleanField | ChoiceField | ChoicesField;
-
-type Common = {
-  readonly name: string;
-  /** The name, where the server gave no title. */
-  readonly title: string;
-  /** Empty where the server gave none. */
-  readonly description: string;
-  readonly isRequired: boolean;
-  /** `null` is an answer too, as servers in Python write it. */
-  readonly isNullable?: true;
-};
-
-export type TextField = Common & {
-  readonly type: 'string';
-  readonly default?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  /** email, uri, date or date-time; of others some are known to the validator, and the rest mean nothing. */
-  readonly format?: string;
-};
-
-export type NumberField = Common & {
-  readonly type: 'number' | 'integer';
-  readonly default?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-};
-
-export type BooleanField = Common & { readonly type: 'boolean'; readonly default?: boolean };
-
-export type Choice = { readonly value: string; readonly title: string };
-
-/** One of them. */
-export type ChoiceField = Common & {
-  readonly type: 'choice';
-  readonly choices: readonly Choice[];
-  readonly default?: string;
-};
-
-/** Any of them. */
-export type ChoicesField = Common & {
-  readonly type: 'choices';
-  readonly choices: readonly Choice[];
-  readonly default?: readonly string[];
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: true;
-};
-
 const MAX_BYTES = 65_536;
 const MAX_FIELDS = 100;
 
-/** Takes the bytes of a schema or what they say. A string is the sentence why it is refused. */
+/** Takes a schema as bytes or as an object. A string is the sentence why it is refused. */
 export function readForm(schema: unknown): Form | string {
   const found = Buffer.isBuffer(schema) ? parsed(schema) : schema;
   if (!isObject(found)) return 'the schema of a form must be a JSON object';
@@ -103,7 +61,7 @@ function readFields(properties: Record<string, unknown>, required: ReadonlySet<s
   return missing === undefined ? fields : `the form requires ${quoted(missing)}, which is none of its properties`;
 }
 
-/** It is put before what is wrong with its answer, on one line. */
+/** The name of a field stands on one line with what is wrong with its answer. */
 const isName = (name: string): boolean => /^\P{Cc}+$/u.test(name) && name.length <= MAX_NAME && name !== '__proto__';
 
 /** The content that takes every default there is; undefined when a required field has none. */
@@ -117,7 +75,7 @@ function parsed(bytes: Buffer): unknown {
   try {
     return bytes.length > MAX_BYTES ? {} : JSON.parse(bytes.toString());
   } catch {
-    return undefined; // said as a schema that is no object
+    return undefined; // refused as a schema that is no object
   }
 }
 
@@ -125,8 +83,55 @@ function sizeOf(schema: unknown): number {
   try {
     return Buffer.isBuffer(schema) ? schema.length : Buffer.byteLength(JSON.stringify(schema));
   } catch {
-    return Number.POSITIVE_INFINITY; // deeper than a stack is
+    return Number.POSITIVE_INFINITY; // nested deeper than the stack allows
   }
 }
 
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
+
+// ── The schema of a form in its plainest words ───────────────────────────────
+
+/** Says of an answer all that the server's own schema says; nothing else of that schema reaches the compiler of ajv. */
+export function schemaOf({ fields, isClosed }: Form): Record<string, unknown> {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(fields.map((field) => [field.name, propertyOf(field)])),
+    required: fields.filter((field) => field.isRequired).map((field) => field.name),
+    additionalProperties: !isClosed,
+  };
+}
+
+function propertyOf(field: Field): Record<string, unknown> {
+  const { name, title, description, isNullable } = field;
+  const words = { ...(title !== name && { title }), ...(description && { description }) };
+  const value = field.default !== undefined && { default: field.default };
+  const plain = { ...words, ...typeOf(field), ...value };
+  return isNullable ? { anyOf: [plain, { type: 'null' }] } : plain;
+}
+
+function typeOf(field: Field): Record<string, unknown> {
+  switch (field.type) {
+    case 'string': {
+      const { pattern, format } = field;
+      const words = { ...(pattern !== undefined && { pattern }), ...(format !== undefined && { format }) };
+      return { type: 'string', ...limitsOf(field, LENGTHS), ...words };
+    }
+    case 'number':
+    case 'integer':
+      return { type: field.type, ...limitsOf(field, NUMBERS) };
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'choice':
+      return { type: 'string', ...choicesOf(field) };
+    case 'choices': {
+      const unique = field.uniqueItems && { uniqueItems: true };
+      return { type: 'array', ...limitsOf(field, COUNTS), ...unique, items: { type: 'string', ...choicesOf(field) } };
+    }
+  }
+}
+
+/** As enum and enumNames, whichever way the server wrote them: validators are quickest with these. */
+const choicesOf = ({ choices }: Field & { type: 'choice' | 'choices' }): Record<string, unknown> => ({
+  enum: choices.map(({ value }) => value),
+  enumNames: choices.map(({ title }) => title),
+});

@@ -1,13 +1,12 @@
-// Checks answers against the forms that they were given to, off the main thread: a server's pattern may never end.
-// Whoever started this thread ends it when a check takes too long, so nothing here watches the clock.
+// Checks answers against their forms, off the main thread: a server's pattern may never come to an end. The main thread ends this
+// one when a check takes too long, so nothing here watches the clock.
 
 import { parentPort } from 'node:worker_threads';
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
 import { isJsonObject, members } from '../../protocol/json.ts';
 import { expressionOf } from './field.ts';
-import { readForm } from './form.ts';
-import { schemaOf } from './schema.ts';
+import { readForm, schemaOf } from './form.ts';
 
 export type ToValidator = { readonly schema: Uint8Array; readonly content: Uint8Array };
 
@@ -35,7 +34,7 @@ function check(schema: Buffer, content: Buffer): string | undefined {
     const [error] = validate.errors ?? [];
     return error ? sentenceOf(error) : CANNOT;
   } catch {
-    return CANNOT; // a pattern that needs more of a stack than there is; what V8 says of it helps nobody
+    return CANNOT; // a pattern that overflows the stack; the message of V8 would help nobody
   }
 }
 
@@ -63,7 +62,7 @@ function compile(schema: Buffer): ValidateFunction | string {
   return ajv.compile({ ...schemaOf(form), additionalProperties: form.isClosed ? false : VALUE });
 }
 
-/** Readers of JSON disagree on which one is meant, and what we check must be what the server acts on. */
+/** Readers of JSON disagree on which of two members counts, and what is checked must be what the server acts on. */
 function repeated(content: Buffer): string | undefined {
   const names = new Set<string>();
   for (const [name] of members(content)) {
@@ -75,7 +74,7 @@ function repeated(content: Buffer): string | undefined {
 
 const regExp = Object.assign((pattern: string): RegExp => expressionOf(pattern) ?? /(?:)/, { code: 'new RegExp' });
 
-// The schema is our own writing of a form that was read, so it need not be checked; formats that nobody knows mean nothing.
+// The schema is written by `schemaOf`, so it need not be checked; formats that ajv does not know are ignored.
 // A field may be called `constructor`, which every object has and no answer gives: hence own properties only.
 const SETTINGS: Options = {
   strict: false,
@@ -86,7 +85,7 @@ const SETTINGS: Options = {
   code: { regExp },
 };
 
-/** What MCP allows as the value of a field, for those that the form does not name. */
+/** What MCP allows as the value of a field that the form does not name. */
 const VALUE = { type: ['string', 'number', 'boolean', 'array'], items: { type: 'string' } };
 
 const MAX_MESSAGE = 300;
@@ -101,6 +100,6 @@ function sentenceOf({ keyword, instancePath, params, message = 'is not valid' }:
 /** The first part of a JSON pointer. */
 const fieldOf = (pointer: string): string => (pointer.split('/')[1] ?? '').replaceAll('~1', '/').replaceAll('~0', '~');
 
-// The first compilation is ten times slower than the next: it is not for the first answer to pay.
+// The first compilation is ten times slower than the next, so it is done before the first answer comes.
 check(Buffer.from('{"type":"object","properties":{"a":{"type":"string","pattern":"a"}}}'), Buffer.from('{"a":"a"}'));
 tell({ type: 'ready' });

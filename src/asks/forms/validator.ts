@@ -1,5 +1,5 @@
-// Checks what is answered against the form it answers, within a budget of time and without holding up the event loop.
-// The thread that does it starts with the first check, is replaced when one takes too long, and goes when there are none.
+// Checks answers against their forms, within a budget of time and without holding up the event loop. The thread that does this
+// starts with the first check, is replaced when a check takes too long, and ends when there was none for a while.
 
 import { performance } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
@@ -8,8 +8,8 @@ import type { FromValidator, ToValidator } from './validator-thread.ts';
 
 export type Validator = {
   /**
-   * A sentence that names the field; nothing when the content is valid. Those who wait take turns, one check for each
-   * `who` (such as the server that asked), so that nobody's questions hold up another's for long.
+   * A sentence that names the field; nothing when the content is valid. Waiting checks take turns by `who` (such as the server that
+   * asked), so that the forms of one server do not hold up those of another for long.
    */
   check(schema: Buffer, content: Buffer, who?: string): Promise<string | undefined>;
   close(): void;
@@ -45,7 +45,7 @@ export function createValidator({ budgetMs = 250, idleMs = 60_000 } = {}): Valid
     next();
   }
 
-  /** The first of whoever has waited longest for a turn; who has more goes to the end of the line. */
+  /** The next job of the `who` that has waited longest for a turn; if it has more jobs it goes to the end of the line. */
   function take(): Job | undefined {
     for (const [who, line] of waiting) {
       if (who === lastWho && waiting.size > 1) continue;
@@ -96,7 +96,7 @@ export function createValidator({ budgetMs = 250, idleMs = 60_000 } = {}): Valid
   };
 }
 
-/** With what a job of any size costs. */
+/** The bytes of a job, and a kilobyte for the job itself. */
 const sizeOf = ({ schema, content }: Job): number => schema.length + content.length + 1_024;
 
 const CLOSED = new TroupeError('unavailable', 'troupe is going down and checks no more answers');
@@ -145,7 +145,7 @@ function startThread(budgetMs: number): Thread {
 
   return {
     async check({ schema, content }) {
-      worker.ref(); // somebody waits for it; otherwise no process lives for the sake of this thread
+      worker.ref(); // only while a check is waited for does this thread keep the process alive
       const verdict = new Promise<Verdict>((resolve) => {
         settle = resolve;
       });

@@ -1,24 +1,25 @@
-// What a server may have of our models within an hour, in requests and in tokens. What was used is in the database, so it
-// outlasts a restart and counts for all daemons of this state directory; what is under way is counted here beside it.
+// What a server may use of our models within an hour, in requests and in tokens. Used requests and tokens are in the database, so
+// that they outlast a restart and count for all daemons of this state directory; requests under way are counted here.
 
 import type { SamplingBudget } from '../../config/types.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import type { Store } from '../../store/store.ts';
+import { realWorld, type World } from '../../world/world.ts';
 
-/** In tokens, as far as can be known before. */
+/** In tokens, as estimated before the model is asked. */
 export type Wanted = { readonly prompt: number; readonly maxTokens: number };
 
 export type Reservation = {
   /** How many tokens the answer may have: what was wanted, or what is left. */
   readonly maxTokens: number;
-  /** To be called once, whatever came of it: a request that failed is one too. */
+  /** To be called once, also for a request that failed. */
   book(tokens: number): void;
 };
 
 export type Budget = {
   /** A sentence when nothing is left. */
   check(server: string, budget: SamplingBudget): string | undefined;
-  /** Throws that sentence. What is reserved is gone for everybody else until it is booked. */
+  /** Throws that sentence. Reserved tokens are gone for other requests until this one is booked. */
   reserve(server: string, budget: SamplingBudget, wanted: Wanted): Reservation;
 };
 
@@ -26,19 +27,22 @@ const HOUR_MS = 3_600_000;
 /** An answer that would have to be shorter than this is of no use to anybody. */
 const LEAST_TOKENS = 100;
 
-export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => number = Date.now): Budget {
+export function createBudget(
+  store: Pick<Store, 'get' | 'commit'>,
+  world: Pick<World, 'date' | 'after'> = realWorld,
+): Budget {
   type Entry = { tokens: number; at: number };
   const pending = new Map<string, Set<Entry>>();
   let last = 0;
 
-  /** No two of ours have the same time: by it a row is known as the one that is still counted here. */
+  /** Each entry has a time of its own: a row with that time is the entry that is still counted here. */
   function nextTime(): number {
-    last = Math.max(now(), last + 1);
+    last = Math.max(world.date(), last + 1);
     return last;
   }
 
   function used(server: string): { requests: number; tokens: number } {
-    const since = now() - HOUR_MS;
+    const since = world.date() - HOUR_MS;
     const entries = [...(pending.get(server) ?? [])].filter(({ at }) => at > since);
     const here = JSON.stringify(entries.map(({ at }) => at));
     const row = store.get<{ requests: number; tokens: number }>('usage', [server, since, here]);
@@ -73,8 +77,8 @@ export function createBudget(store: Pick<Store, 'get' | 'commit'>, now: () => nu
         book(tokens) {
           entry.tokens = Math.ceil(tokens);
           entry.at = nextTime();
-          // Counted here until it can be read from there; on a disk that refuses it, for the hour.
-          const later = () => setTimeout(forget, HOUR_MS).unref();
+          // Counted here until the row can be read; if the disk refuses the row, for the hour.
+          const later = () => void world.after(HOUR_MS, forget);
           store.commit('addUsage', [server, entry.tokens, entry.at]).then(forget, later);
         },
       };
