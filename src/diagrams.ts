@@ -29,7 +29,7 @@ const MACHINES = {
     'A server wants a model to speak; a person may look at what goes out and what comes back.',
   ],
   approval: [approvalMachine, 'A call that must not run unseen waits for a word.'],
-  task: [taskMachine, 'A call whose outcome is kept: the lifecycle of MCP 2025-11-25, rebuilt from its row.'],
+  task: [taskMachine, 'A call whose outcome is kept, as the daemon sees it that owns it; MCP sees a projection.'],
   roots: [rootsMachine, 'What one server has been told of the directories that people work in.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
   bus: [busMachine, 'Our connection to NATS.'],
@@ -62,7 +62,11 @@ function section(name: string, machine: AnyStateMachine, purpose: string): strin
 
 function inside(node: AnyStateNode): string[] {
   const indent = '  '.repeat(node.path.length + 1);
-  const children = Object.values(node.states).flatMap((child) => state(child, indent));
+  const between = node.type === 'parallel' ? [`${indent}--`] : [];
+  const children = Object.values(node.states).flatMap((child, at) => [
+    ...(at > 0 ? between : []),
+    ...state(child, indent),
+  ]);
   return [...node.initial.target.map((first) => `${indent}[*] --> ${idOf(first)}`), ...children];
 }
 
@@ -88,9 +92,13 @@ function edges(root: AnyStateNode): string[] {
 
 function outgoing(node: AnyStateNode): Edge[] {
   return [...[...node.transitions.values()].flat(), ...(node.always ?? [])]
-    .filter(hasMeaning)
+    .filter((transition) => hasMeaning(transition) && !isListed(node, transition))
     .flatMap((transition) => arrowsOf(node, transition));
 }
+
+/** An arrow from each state of each region to itself would hide the others. */
+const isListed = (node: AnyStateNode, { target }: AnyTransitionDefinition): boolean =>
+  node.type === 'parallel' && target === undefined;
 
 /** Mermaid cannot draw an arrow between a state and one inside it, so such an arrow begins and ends at the innermost. */
 function arrowsOf(node: AnyStateNode, transition: AnyTransitionDefinition): Edge[] {
@@ -105,14 +113,18 @@ function arrowsOf(node: AnyStateNode, transition: AnyTransitionDefinition): Edge
 }
 
 function everywhere(root: AnyStateNode): string[] {
-  const lines = [...root.transitions.values()]
-    .flat()
-    .filter(hasMeaning)
-    .map((transition) => {
-      const target = transition.target?.map(({ path }: AnyStateNode) => ` → ${path.join('.')}`).join('') ?? '';
-      return `- \`${labelOf(root, transition)}${target}\``;
-    });
-  return lines.length > 0 ? [`In every state:\n\n${lines.join('\n')}`] : [];
+  const regions = within(root).filter(({ type }) => type === 'parallel');
+  return [root, ...regions].flatMap((node) => {
+    const lines = [...node.transitions.values()]
+      .flat()
+      .filter((transition) => hasMeaning(transition) && (node === root || isListed(node, transition)))
+      .map((transition) => {
+        const target = transition.target?.map(({ path }: AnyStateNode) => ` → ${path.join('.')}`).join('') ?? '';
+        return `- \`${labelOf(node, transition)}${target}\``;
+      });
+    const place = node === root ? 'In every state' : `In every state of ${node.key}`;
+    return lines.length > 0 ? [`${place}:\n\n${lines.join('\n')}`] : [];
+  });
 }
 
 function labelOf(node: AnyStateNode, { eventType, guard, actions, target }: AnyTransitionDefinition): string {

@@ -1,9 +1,8 @@
-// One question that its server asked as a task: how it is, and what it came to. It ends once, in the ways that its machine
-// knows, and whoever waits for its end then has exactly what the plain question would have been answered with.
+// One question that its server asked as a task: how it is, and what it came to. It ends once, and whoever waits for its end
+// then has exactly what the plain question would have been answered with.
 
 import { randomBytes } from 'node:crypto';
-import { createActor } from 'xstate';
-import { type TaskEnding, taskMachine } from '../../../machines/task.ts';
+import type { TaskEnding } from '../../../machines/task.ts';
 import type { Answer } from '../../calls/call.ts';
 import { isEnded, type Task, type TaskStatus } from '../../protocol/tasks.ts';
 
@@ -16,31 +15,28 @@ const POLL_MS = 1_000;
 export function createAskedTask(ttlMs: number) {
   const id = randomBytes(16).toString('hex');
   const createdAt = new Date().toISOString();
-  const actor = createActor(taskMachine, { input: { status: 'working' } });
   const waiting = new Set<Listener>();
+  let status: TaskStatus = 'working';
   let lastUpdatedAt = createdAt;
   let statusMessage: string | undefined;
   let answer: Answer | undefined;
-  actor.start();
-
-  const status = (): TaskStatus => actor.getSnapshot().value as TaskStatus;
 
   return {
     id,
     get isEnded(): boolean {
-      return isEnded(status());
+      return isEnded(status);
     },
     view: (): Task => ({
-      ...{ taskId: id, status: status(), ...(statusMessage !== undefined && { statusMessage }) },
+      ...{ taskId: id, status, ...(statusMessage !== undefined && { statusMessage }) },
       ...{ createdAt, lastUpdatedAt, ttl: ttlMs, pollInterval: POLL_MS },
     }),
     /** False when it has ended before: then nothing changes any more. */
     end(how: TaskEnding, given: Answer, message?: string): boolean {
-      if (isEnded(status())) return false;
+      if (isEnded(status)) return false;
       answer = given;
       lastUpdatedAt = new Date().toISOString();
       statusMessage = message;
-      actor.send({ type: how });
+      status = how;
       for (const listener of waiting) listener(given);
       waiting.clear();
       return true;

@@ -1,14 +1,16 @@
-// The lives of the daemons that run tasks: each says that it lives by a beat on the disk, and whoever beats judges the others.
-// Only who has beaten without a break may hold silence against another: a machine that slept, or a disk that stood, was so
-// for all. Whoever is judged wrongly loses its tasks but does no harm, because each of its words names an epoch.
+// The owners of tasks. An owner is one life of a daemon, from start to stop: it says by a beat on the disk that it lives, and
+// judges by their beats which other owners are dead. Only an owner that has beaten without a break may hold silence against
+// another: a machine that slept, or a disk that stood, was so for all. An owner that is judged wrongly loses its tasks but does
+// no harm, because each of its writes names an epoch.
 
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../store/clock.ts';
 import type { LifeRow } from '../store/rows.ts';
-import type { Store } from '../store/store.ts';
+import type { World } from '../world/world.ts';
+import type { TaskStore } from './rows.ts';
 
-export type LivesOptions = {
-  readonly store: Store;
+export type OwnersOptions = {
+  readonly world: World;
+  readonly store: TaskStore;
   readonly clock: Clock;
   /** The name of the lock that this daemon holds. */
   readonly daemon: string;
@@ -16,29 +18,30 @@ export type LivesOptions = {
   readonly isAlive: (daemon: string) => boolean;
   /** Whether anybody on this state directory has an unfinished task; else nothing is written. */
   readonly isNeeded: () => boolean;
-  /** This life was silent for so long that others may have taken its tasks. */
+  /** This owner was silent for so long that others may have taken its tasks. */
   readonly onOverslept: () => void;
   readonly onTrouble: (error: unknown) => void;
 };
 
-/** A life that is over; its tasks may be adopted unless it has beaten after that. */
+/** An owner that is dead; its tasks may be adopted unless it has beaten after that. */
 export type Dead = { readonly owner: string; readonly minBeat: number };
 
-export type Lives = ReturnType<typeof createLives>;
+export type Owners = ReturnType<typeof createOwners>;
 
 export const BEAT_MS = 500;
-/** Whoever was silent for so long may lose its tasks; with the next look of a neighbour that is within 5 s. */
+/** An owner that was silent for so long may lose its tasks; with the next look of a neighbour that is within 5 s. */
 export const LEASE_MS = 3_500;
-/** Who has beaten so lately is alive without a look at its lock. */
+/** An owner that has beaten so lately is alive, without a look at its lock. */
 const FRESH_MS = 1_000;
 /** After a longer break nobody is judged by silence for a while. A shorter one takes nobody else to the end of its lease. */
 const BREAK_MS = 2_500;
-/** No beat is as late: nothing it says keeps it alive. */
+/** No beat is as late: none keeps that owner alive. */
 const ANY_BEAT = Number.MAX_SAFE_INTEGER;
 
-export function createLives({ store, clock, daemon, isAlive, isNeeded, onOverslept, onTrouble }: LivesOptions) {
-  const id = randomBytes(16).toString('hex');
-  let timer: NodeJS.Timeout | undefined;
+export function createOwners(options: OwnersOptions) {
+  const { world, store, clock, daemon, isAlive, isNeeded, onOverslept, onTrouble } = options;
+  const id = world.random(16).toString('hex');
+  let stopBeating = (): void => {};
   let isClosed = false;
   let beatenAt = Number.NEGATIVE_INFINITY; // the last one that is on the disk
   let steadySince = Number.POSITIVE_INFINITY; // since when none was missed
@@ -116,7 +119,7 @@ export function createLives({ store, clock, daemon, isAlive, isNeeded, onOversle
     id,
     /** Resolves when our earlier lives are forgotten and this one is known; a full disk keeps nobody from starting. */
     async start(): Promise<void> {
-      timer = setInterval(tick, BEAT_MS).unref();
+      stopBeating = world.every(BEAT_MS, tick);
       await Promise.all([store.commit('forgetLives', [daemon, id]), record()]).catch(onTrouble);
     },
     beat,
@@ -132,7 +135,7 @@ export function createLives({ store, clock, daemon, isAlive, isNeeded, onOversle
     /** What was ours is free at once. */
     async close(): Promise<void> {
       isClosed = true;
-      clearInterval(timer);
+      stopBeating();
       await underWay?.catch(() => {}); // a beat after it would make us live again
       await store.commit('forgetLife', [id]).catch(onTrouble);
     },
