@@ -70,6 +70,7 @@ export function createRunning(options: RunningOptions) {
     get size() {
       return running.size;
     },
+    states: () => [...running.values()].map(({ state }) => state.value),
     /** The call that the task will be, for whoever must know whether it may be made. */
     callOf: (task: OwnedTask): Call => calls.callOf(task),
     /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */

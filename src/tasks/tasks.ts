@@ -55,6 +55,8 @@ export function createTasks(options: TasksOptions) {
     overslept: running.overslept,
     unfinished: rows.unfinished,
     asked: running.asked,
+    /** Where the tasks are that run here, in words of their chart. */
+    states: running.states,
     /** Whether anything here must not be taken for dead. */
     isNeeded: (): boolean => running.size > 0,
     start(): void {
