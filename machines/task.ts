@@ -20,88 +20,32 @@ export function statusOf(value: unknown): TaskStatus | undefined {
 
 // ── Types ────────────────────────────────────────────────────────────────────
 
+/** An order, or a row that is found. */
+type BeginEvent = 'create' | 'created.queued' | 'created.dispatching' | 'refused' | 'taken' | AdoptionEvent;
+type AdoptionEvent = 'adopted.queued' | 'adopted.followed' | 'adopted.asking';
+/** Its call: whether it may be sent, what is said meanwhile, and what came of it. */
+type CallEvent = 'reserve' | 'signal' | 'upstream' | 'answered' | 'unsent' | 'lost.followed' | 'lost.rerun';
+/** What is shown of it. */
+type StatusEvent = 'input.required' | 'input.given' | 'message';
+/** Its row: what stands, what a full disk has not taken, and that it is somebody else's. */
+type RowEvent = 'reserved' | 'requeued' | 'shown' | `ended.${TaskEnding}` | 'released' | FullEvent | 'row.lost';
+type FullEvent = 'reserve.full' | 'requeue.full' | 'show.full' | 'end.full';
+type TimeEvent = 'due' | 'retry' | 'reshow';
+/** People, the daemon, and a bug. */
+type OuterEvent = 'cancel' | 'cancelled' | 'leave' | 'leave.followed' | 'broke';
+
 export type TaskEvent = {
-  readonly type: // an order, or a row that is found
-    | 'create'
-    | 'created.queued'
-    | 'created.dispatching'
-    | 'refused'
-    | 'taken'
-    | 'adopted.queued'
-    | 'adopted.followed'
-    | 'adopted.asking'
-    // its call: may it be sent, and what came of it
-    | 'reserve'
-    | 'answered'
-    | 'unsent'
-    | 'lost.followed'
-    | 'lost.rerun'
-    | 'signal'
-    // what is shown of it
-    | 'input.required'
-    | 'input.given'
-    | 'message'
-    | 'upstream'
-    // its row: what stands, and what a full disk has not taken
-    | 'reserved'
-    | 'reserve.full'
-    | 'requeued'
-    | 'requeue.full'
-    | 'shown'
-    | 'show.full'
-    | 'ended.completed'
-    | 'ended.failed'
-    | 'ended.cancelled'
-    | 'end.full'
-    | 'released'
-    | 'row.lost'
-    // time
-    | 'due'
-    | 'retry'
-    | 'reshow'
-    // people, the daemon, a bug
-    | 'cancel'
-    | 'cancelled'
-    | 'leave'
-    | 'leave.followed'
-    | 'broke';
+  readonly type: BeginEvent | CallEvent | StatusEvent | RowEvent | TimeEvent | OuterEvent;
 };
 
-const effect = () => {};
-const EFFECTS = {
-  // its row
-  insert: effect,
-  writeReserved: effect,
-  writeUnsent: effect,
-  writeRerun: effect,
-  writeStatus: effect,
-  writeUpstream: effect,
-  writeEnding: effect,
-  writeStopped: effect,
-  rewriteEnding: effect,
-  writeCancelled: effect,
-  writeReleased: effect,
-  // its call
-  submit: effect,
-  submitReserved: effect,
-  grant: effect,
-  deny: effect,
-  stopCall: effect,
-  letGo: effect,
-  abandon: effect,
-  // others
-  tell: effect,
-  tellCancelled: effect,
-  tellPeers: effect,
-  relay: effect,
-  close: effect,
-  discard: effect,
-  // time
-  waitForServer: effect,
-  retryLater: effect,
-  reshowLater: effect,
-};
-export type TaskEffect = keyof typeof EFFECTS;
+type BeginEffect = 'insert' | 'writeReserved' | 'writeUnsent' | 'writeRerun';
+type ShowEffect = 'writeStatus' | 'writeUpstream';
+type EndEffect = 'writeEnding' | 'writeStopped' | 'rewriteEnding' | 'writeCancelled' | 'writeReleased';
+type CallEffect = 'submit' | 'submitReserved' | 'grant' | 'deny' | 'stopCall' | 'letGo' | 'abandon';
+type NewsEffect = 'tell' | 'tellCancelled' | 'tellPeers' | 'relay' | 'close' | 'discard';
+type TimeEffect = 'waitForServer' | 'retryLater' | 'reshowLater';
+/** What the chart orders; src/tasks/effects.ts and running.ts do it. */
+export type TaskEffect = BeginEffect | ShowEffect | EndEffect | CallEffect | NewsEffect | TimeEffect;
 
 // ── Setup ────────────────────────────────────────────────────────────────────
 
@@ -109,7 +53,7 @@ const isIn = (run: string) => stateIn({ live: { run } });
 
 const task = setup({
   types: { events: {} as TaskEvent },
-  actions: EFFECTS,
+  actions: {} as Record<TaskEffect, () => void>,
   guards: {
     isLeaving: stateIn({ live: { daemon: 'leaving' } }),
     isKnown: isIn('known'),

@@ -34,7 +34,7 @@ export function startAdoption({ world, rows, owners, running, servers, onTrouble
 
   async function adopt(): Promise<void> {
     if (await owners.adopt(servers())) failpoint('task.adopted');
-    else if (rows.countOwn() <= running.size) return; // else one of ours is run by nobody
+    else if (rows.countOwn() <= running.count()) return; // else one of ours is run by nobody
     for (const row of rows.own()) if (!running.get(row.id)) resume(row);
   }
 

@@ -31,60 +31,68 @@ const RETRY_MS = 1_000;
 
 // ── Rows ─────────────────────────────────────────────────────────────────────
 
-export function rowEffects({ world, rows, settings, onWritten, onTrouble }: EffectPorts, send: Send) {
-  /** The write comes back as an event: it stands, the row is somebody else's, or the disk was full. */
-  function write(
-    task: OwnedTask,
-    commit: () => Promise<boolean>,
-    stands: TaskEventType,
-    full: TaskEventType,
-    brought?: Brought,
-  ): void {
-    const attempt = async () => commit();
-    attempt()
-      .then((isOurs) => send(task, isOurs ? stands : 'row.lost', brought))
-      .catch((error) => {
-        onTrouble(error);
-        send(task, isOutage(error) ? full : 'broke');
-      });
-  }
+type Write = (
+  task: OwnedTask,
+  commit: () => Promise<boolean>,
+  events: { readonly stands?: TaskEventType; readonly full: TaskEventType },
+  brought?: Brought,
+) => void;
 
+export function rowEffects(ports: EffectPorts, send: Send) {
+  const { rows, onTrouble } = ports;
+  const write = writer(send, onTrouble);
+  return {
+    ...sendingEffects(ports, write),
+    ...statusEffects(ports, write),
+    ...endingEffects(ports, write),
+    insert: (task: OwnedTask, { settle }: Brought) => settle?.(rows.add(task.row, task.params)),
+    writeCancelled({ row: { id, server } }: OwnedTask, { settle }: Brought): void {
+      const message = 'the task was cancelled by request';
+      settle?.(rows.cancel(id, { code: 'cancelled', delivery: 'outcome unknown', message, server }));
+    },
+    /** Whether it stands or not, the task is none of ours any more. */
+    writeReleased(task: OwnedTask): void {
+      rows
+        .release(task.row)
+        .catch(onTrouble)
+        .finally(() => send(task, 'released'));
+    },
+  };
+}
+
+/** A write comes back as an event: it stands, the row is somebody else's, the disk was full, or there is a bug. */
+const writer =
+  (send: Send, onTrouble: EffectPorts['onTrouble']): Write =>
+  (task, commit, { stands, full }, brought) => {
+    const attempt = async (): Promise<void> => {
+      const isOurs = await commit();
+      if (!isOurs) send(task, 'row.lost');
+      else if (stands) send(task, stands, brought);
+    };
+    attempt().catch((error) => {
+      onTrouble(error);
+      send(task, isOutage(error) ? full : 'broke');
+    });
+  };
+
+/** That it may be sent, and that it was not, or shall be once more. */
+function sendingEffects({ world, rows }: EffectPorts, write: Write) {
   /** `unsent` is how many attempts did not count. */
   function requeue(task: OwnedTask, unsent: 0 | 1, message: string): void {
-    const { row } = task;
     const queued = {
       phase: 'queued',
       status: 'working',
-      attempt: row.attempt - unsent,
+      attempt: task.row.attempt - unsent,
       message,
       upstream: null,
       updated_at: world.date(),
     } as const;
+    const row = { ...task.row, ...queued };
     task.upstream = undefined;
-    write(task, () => rows.requeue({ ...row, ...queued }, unsent), 'requeued', 'requeue.full', { row: queued });
-  }
-
-  function end(task: OwnedTask, given: Outcome): void {
-    task.outcome = outcomeToKeep(given, task.row, settings().maxResultBytes);
-    commitEnding(task, task.outcome);
-  }
-
-  /** The outcome and the event that tells of it are one step on the disk. */
-  function commitEnding(task: OwnedTask, outcome: Outcome): void {
-    const ending = endingOf(outcome, world.date());
-    const row: TaskRow = { ...task.row, ...ending, phase: 'ended' };
-    const commit = async (): Promise<boolean> => {
-      const isKept = rows.end(row, outcome);
-      onWritten(row);
-      const isOurs = await isKept;
-      failpoint('task.committed');
-      return isOurs;
-    };
-    write(task, commit, `ended.${ending.status}`, 'end.full', { row });
+    write(task, () => rows.requeue(row, unsent), { stands: 'requeued', full: 'requeue.full' }, { row: queued });
   }
 
   return {
-    insert: (task: OwnedTask, { settle }: Brought) => settle?.(rows.add(task.row, task.params)),
     writeReserved(task: OwnedTask): void {
       const commit = async (): Promise<boolean> => {
         const isOurs = await rows.dispatch(task.row);
@@ -92,13 +100,18 @@ export function rowEffects({ world, rows, settings, onWritten, onTrouble }: Effe
         return isOurs;
       };
       const row = { phase: 'dispatching', attempt: task.row.attempt + 1 } as const;
-      write(task, commit, 'reserved', 'reserve.full', { row });
+      write(task, commit, { stands: 'reserved', full: 'reserve.full' }, { row });
     },
     writeUnsent: (task: OwnedTask) => requeue(task, 1, 'it waits for its server'),
     writeRerun(task: OwnedTask, { outcome = task.outcome }: Brought): void {
       task.outcome = outcome;
       requeue(task, 0, `it is run again: ${outcome?.ok === false ? outcome.failure.message : 'it was lost'}`);
     },
+  };
+}
+
+function statusEffects({ world, rows, onWritten }: EffectPorts, write: Write) {
+  return {
     /** The events of statuses come in the order of the statuses, because each is written in one step with its status. */
     writeStatus(task: OwnedTask): void {
       const status = statusOf(task.state.value) ?? task.row.status;
@@ -109,34 +122,40 @@ export function rowEffects({ world, rows, settings, onWritten, onTrouble }: Effe
         onWritten(row);
         return isSet;
       };
-      write(task, commit, 'shown', 'show.full', { shown: row });
+      write(task, commit, { stands: 'shown', full: 'show.full' }, { shown: row });
     },
     /** Another attempt may have been made since: it has no task at its server yet. */
     writeUpstream(task: OwnedTask): void {
       const { row } = task;
-      if (row.upstream === null) return;
-      rows
-        .setUpstream(row)
-        .then((isOurs) => isOurs || send(task, 'row.lost'))
-        .catch((error) => {
-          onTrouble(error);
-          send(task, isOutage(error) ? 'show.full' : 'broke');
-        });
+      if (row.upstream !== null) write(task, () => rows.setUpstream(row), { full: 'show.full' });
     },
+  };
+}
+
+/** The outcome and the event that tells of it are one step on the disk. */
+function endingEffects({ world, rows, settings, onWritten }: EffectPorts, write: Write) {
+  function commitEnding(task: OwnedTask, outcome: Outcome): void {
+    const ending = endingOf(outcome, world.date());
+    const row: TaskRow = { ...task.row, ...ending, phase: 'ended' };
+    const commit = async (): Promise<boolean> => {
+      const isKept = rows.end(row, outcome);
+      onWritten(row);
+      const isOurs = await isKept;
+      failpoint('task.committed');
+      return isOurs;
+    };
+    write(task, commit, { stands: `ended.${ending.status}`, full: 'end.full' }, { row });
+  }
+
+  function end(task: OwnedTask, given: Outcome): void {
+    task.outcome = outcomeToKeep(given, task.row, settings().maxResultBytes);
+    commitEnding(task, task.outcome);
+  }
+
+  return {
     writeEnding: (task: OwnedTask, { outcome }: Brought) => outcome && end(task, outcome),
     writeStopped: (task: OwnedTask, { outcome }: Brought) => outcome && end(task, stopped(outcome, task.row)),
     rewriteEnding: (task: OwnedTask) => task.outcome && commitEnding(task, task.outcome),
-    writeCancelled({ row: { id, server } }: OwnedTask, { settle }: Brought): void {
-      const message = 'the task was cancelled by request';
-      settle?.(rows.cancel(id, { code: 'cancelled', delivery: 'outcome unknown', message, server }));
-    },
-    writeReleased(task: OwnedTask): void {
-      rows
-        .release(task.row)
-        .catch(onTrouble)
-        .then(() => send(task, 'released'))
-        .catch(onTrouble);
-    },
   };
 }
 

@@ -31,16 +31,22 @@ const NOTHING = Buffer.from('{}');
 /** Shorter, and a task would be over before anybody could ask for it. */
 const LEAST_TTL_MS = 1_000;
 
-export function createRows({ world, store, seal, clock, owner, settings }: RowsOptions) {
-  const callOf = (id: string): string => `task ${id} call`;
-  const resultOf = (id: string): string => `task ${id} result`;
-  const find = (id: string): TaskRow | undefined => store.get<TaskRow>('task', [id]);
-
-  return {
-    find,
+export function createRows(options: RowsOptions) {
+  const made = {
     /** The row of a task that is about to be made. */
-    newRow: (order: Order): TaskRow => newRow(order, owner, settings(), world, clock),
-    /** Resolves when it is on the disk; false when it is not, because of the limit or the key. */
+    newRow: (order: Order): TaskRow => newRow(order, options),
+    fingerprintOf,
+  };
+  return Object.assign(made, lookups(options), upkeep(options), Object.assign(ownWrites(options), outcomes(options)));
+}
+
+const callOf = (id: string): string => `task ${id} call`;
+const resultOf = (id: string): string => `task ${id} result`;
+
+/** The writes of this owner: each resolves with whether it stands. */
+function ownWrites({ store, seal, owner, settings }: RowsOptions) {
+  return {
+    /** False when it was not added, because of the limit or the key. */
     add(row: TaskRow, params: Buffer): Promise<boolean> {
       return store.commit('addTask', [
         row.id,
@@ -64,11 +70,6 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
         settings().maxOpen,
       ]);
     },
-    byKey: (order: Order): TaskRow | undefined => store.get('taskByKey', [order.principal, keyOf(order)]),
-    paramsOf(id: string): Buffer | undefined {
-      const sealed = store.get<{ call: Buffer | null }>('taskCall', [id])?.call;
-      return sealed ? seal.openBytes(sealed, callOf(id)) : undefined;
-    },
     dispatch: ({ id, epoch }: TaskRow) => store.commit('dispatchTask', [id, owner, epoch]),
     /** `unsent` is how many of its attempts came to nothing. */
     requeue: ({ id, epoch, message, updated_at }: TaskRow, unsent: 0 | 1) =>
@@ -79,6 +80,15 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
     /** May be lost: the next one says more. */
     setProgress: ({ id, epoch, progress }: TaskRow): void =>
       store.write('setTaskProgress', [progress, id, owner, epoch]),
+    /** As far as it has come: what was about to be dispatched has not been. */
+    release: ({ id, epoch, phase, attempt }: TaskRow) =>
+      store.commit('releaseTask', [phase, attempt, id, owner, epoch]),
+  };
+}
+
+/** How tasks end, and what is kept of that. */
+function outcomes({ world, store, seal, clock, owner, settings }: RowsOptions) {
+  return {
     /** False when it was cancelled, adopted or deleted before: then this outcome is nobody's. */
     end(row: TaskRow, outcome: Outcome): Promise<boolean> {
       const { keepMs } = settings();
@@ -107,7 +117,6 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
       const until = keepMs > 0 ? clock.now() + keepMs : Number.MAX_SAFE_INTEGER;
       return store.commit('cancelTask', [failure.message, result, world.date(), until, until, id]);
     },
-    findWhole: (id: string): Ended | undefined => store.get<Ended>('taskResult', [id]),
     /** What a task that has ended came to; nothing for one that has not. */
     outcomeOf(row: Ended): Outcome | undefined {
       if (row.outcome === null || row.result === null) return undefined;
@@ -117,9 +126,19 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
         return { ok: true, result, isError: row.outcome === 'toolError' };
       return { ok: false, failure: failureOf(row, result) };
     },
-    /** As far as it has come: what was about to be dispatched has not been. */
-    release: ({ id, epoch, phase, attempt }: TaskRow) =>
-      store.commit('releaseTask', [phase, attempt, id, owner, epoch]),
+  };
+}
+
+function lookups({ store, seal, owner }: RowsOptions) {
+  return {
+    find: (id: string): TaskRow | undefined => store.get<TaskRow>('task', [id]),
+    /** With its result. */
+    findWhole: (id: string): Ended | undefined => store.get<Ended>('taskResult', [id]),
+    byKey: (order: Order): TaskRow | undefined => store.get('taskByKey', [order.principal, keyOf(order)]),
+    paramsOf(id: string): Buffer | undefined {
+      const sealed = store.get<{ call: Buffer | null }>('taskCall', [id])?.call;
+      return sealed ? seal.openBytes(sealed, callOf(id)) : undefined;
+    },
     countOwn: (): number => store.get<{ count: number }>('countOwned', [owner])?.count ?? 0,
     own: (): TaskRow[] => store.all<TaskRow>('ownedTasks', [owner]),
     page: (principal: string | undefined, before: number, limit: number): TaskRow[] =>
@@ -127,6 +146,12 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
         ? store.all<TaskRow>('allTasks', [before, limit])
         : store.all<TaskRow>('tasksOf', [principal, before, limit]),
     unfinished: (): number => store.get<{ count: number }>('unfinishedTasks')?.count ?? 0,
+  };
+}
+
+/** Time: what is over, and what is deleted. */
+function upkeep({ world, store, clock }: RowsOptions) {
+  return {
     /** Those that ended so long ago, by the wall clock, as people mean it. */
     async deleteEnded(olderMs: number): Promise<number> {
       const until = world.date() - olderMs;
@@ -143,14 +168,14 @@ export function createRows({ world, store, seal, clock, owner, settings }: RowsO
     isOver: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),
     /** How long a task still has. */
     leftMs: ({ expires_tick }: TaskRow): number => Math.max(1, expires_tick - clock.now()),
-    fingerprintOf,
   };
 }
 
 /** One plain literal: V8 takes 40 µs for as many properties when they are spread together. */
-function newRow(order: Order, owner: string, settings: TaskSettings, world: World, clock: Clock): TaskRow {
+function newRow(order: Order, { world, clock, owner, settings }: RowsOptions): TaskRow {
+  const { ttlMs, maxTtlMs } = settings();
   const { principal, server, tool, door, session = null } = order;
-  const wanted = Math.min(Math.round(order.ttlMs ?? settings.ttlMs), settings.maxTtlMs);
+  const wanted = Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs);
   const ttl = Math.max(LEAST_TTL_MS, wanted);
   const [at, tick] = [world.date(), clock.now()];
   return {

@@ -28,12 +28,33 @@ export type RunningOptions = Omit<EffectPorts, 'onWritten' | 'onTrouble'> & {
 export type Running = ReturnType<typeof createRunning>;
 
 const LAST_WORD_MS = 5_000;
+/** How often progress is written at most. */
+const PROGRESS_MS = 1_000;
 const NOTHING = Buffer.from('{}');
 
 export function createRunning(options: RunningOptions) {
-  const { world, rows, waiters, rules, logger } = options;
+  const shared = createShared(options);
+  const { running, send, calls, news } = shared;
+  return Object.assign(beginnings(shared), changes(shared), farewell(shared), {
+    send,
+    shown: news.shown,
+    get: (id: string): OwnedTask | undefined => running.get(id),
+    count: (): number => running.size,
+    states: () => [...running.values()].map(({ state }) => state.value),
+    /** The call that the task will be, for whoever must know whether it may be made. */
+    callOf: (task: OwnedTask): Call => calls.callOf(task),
+    /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
+    outcomeOf: (task: OwnedTask): Outcome | undefined =>
+      isOver(task) && isEnded(task.row.status) && task.outcome?.ok ? task.outcome : undefined,
+  });
+}
+
+/** What the parts of this file share. */
+type Shared = ReturnType<typeof createShared>;
+
+function createShared(options: RunningOptions) {
   const running = new Map<string, OwnedTask>();
-  const onTrouble = (error: unknown) => logger.warn(sentence(error));
+  const onTrouble = (error: unknown) => options.logger.warn(sentence(error));
   const news = createNews(options);
   const ports: EffectPorts = { ...options, onWritten: (row) => options.onStatus(news.shown(row), row), onTrouble };
   const send = taskDriver(() => effects, onTrouble);
@@ -46,7 +67,7 @@ export function createRunning(options: RunningOptions) {
     ...news.effects,
     close({ row }) {
       running.delete(row.id);
-      waiters.wake(row.id);
+      options.waiters.wake(row.id);
       closing.review();
     },
     discard({ row }) {
@@ -54,28 +75,16 @@ export function createRunning(options: RunningOptions) {
       closing.review();
     },
   };
-
   /** Resolves with whether the write stands that this event orders. */
   const ordered = (task: OwnedTask, event: 'create' | 'cancel'): Promise<boolean> =>
     new Promise((settle) => send(task, event, { settle }) || settle(false));
+  return { options, running, news, send, calls, closing, ordered };
+}
 
-  /** The row is somebody else's now, or is over. */
-  const isLost = ({ row }: OwnedTask, now: TaskRow | undefined): boolean =>
-    now?.epoch !== row.epoch || isEnded(now.status);
-
+/** How a task comes to run here. */
+function beginnings({ options, running, send, calls, ordered }: Shared) {
+  const { rows, rules, logger } = options;
   return {
-    send,
-    shown: news.shown,
-    get: (id: string): OwnedTask | undefined => running.get(id),
-    get size() {
-      return running.size;
-    },
-    states: () => [...running.values()].map(({ state }) => state.value),
-    /** The call that the task will be, for whoever must know whether it may be made. */
-    callOf: (task: OwnedTask): Call => calls.callOf(task),
-    /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
-    outcomeOf: (task: OwnedTask): Outcome | undefined =>
-      isOver(task) && isEnded(task.row.status) && task.outcome?.ok ? task.outcome : undefined,
     /** Resolves with whether its row is on the disk. */
     create(task: OwnedTask): Promise<boolean> {
       running.set(task.row.id, task);
@@ -93,6 +102,18 @@ export function createRunning(options: RunningOptions) {
       else if (row.upstream !== null && rules.isRemote(row.server)) send(task, 'adopted.followed');
       else calls.settled(task, interrupted(row));
     },
+  };
+}
+
+/** What people, servers and other daemons do to it. */
+function changes({ options, running, news, send, ordered }: Shared) {
+  const { rows, waiters } = options;
+
+  /** The row is somebody else's now, or is over. */
+  const isLost = ({ row }: OwnedTask, now: TaskRow | undefined): boolean =>
+    now?.epoch !== row.epoch || isEnded(now.status);
+
+  return {
     /** Resolves with whether it was this that ended it, whichever daemon runs it. */
     async cancel(row: TaskRow): Promise<boolean> {
       const isCancelled = await ordered(running.get(row.id) ?? newTask(row, NOTHING), 'cancel');
@@ -122,6 +143,12 @@ export function createRunning(options: RunningOptions) {
       const own = new Map(rows.own().map((row) => [row.id, row]));
       for (const task of [...running.values()]) if (isLost(task, own.get(task.row.id))) send(task, 'row.lost');
     },
+  };
+}
+
+/** How tasks are left when the daemon stops. */
+function farewell({ options: { world, rules }, running, send, closing }: Shared) {
+  return {
     /** What has not been sent, or goes on without us, is for whoever comes next; what was sent is waited for. */
     async leave(): Promise<void> {
       for (const task of [...running.values()]) {
@@ -141,7 +168,6 @@ export function createRunning(options: RunningOptions) {
 
 /** What is told of tasks, and to whom. */
 function createNews({ world, rows, settings, waiters, peers, tell, onStatus, onProgress, logger }: RunningOptions) {
-  const PROGRESS_MS = 1_000;
   const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
 
   const of = (row: TaskRow, signal?: Signal, progressToken?: string): TaskNews => ({

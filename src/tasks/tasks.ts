@@ -58,7 +58,7 @@ export function createTasks(options: TasksOptions) {
     /** Where the tasks are that run here, in words of their chart. */
     states: running.states,
     /** Whether anything here must not be taken for dead. */
-    isNeeded: (): boolean => running.size > 0,
+    isNeeded: (): boolean => running.count() > 0,
     start(): void {
       adoption = startAdoption({ world, rows, owners, running, servers: () => availableServers(fleet), onTrouble });
       stopExpiring = world.every(EXPIRE_MS, () => void rows.expire().catch(onTrouble));
