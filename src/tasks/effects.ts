@@ -79,7 +79,7 @@ const writer =
 function sendingEffects({ world, rows }: EffectPorts, write: Write) {
   /** `unsent` is how many attempts did not count. */
   function requeue(task: OwnedTask, unsent: 0 | 1, message: string): void {
-    const queued = {
+    const changes = {
       phase: 'queued',
       status: 'working',
       attempt: task.row.attempt - unsent,
@@ -87,9 +87,9 @@ function sendingEffects({ world, rows }: EffectPorts, write: Write) {
       upstream: null,
       updated_at: world.date(),
     } as const;
-    const row = { ...task.row, ...queued };
+    const row = { ...task.row, ...changes };
     task.upstream = undefined;
-    write(task, () => rows.requeue(row, unsent), { stands: 'requeued', full: 'requeue.full' }, { row: queued });
+    write(task, () => rows.requeue(row, unsent), { stands: 'requeued', full: 'requeue.full' }, { changes });
   }
 
   return {
@@ -99,8 +99,8 @@ function sendingEffects({ world, rows }: EffectPorts, write: Write) {
         failpoint('task.reserved');
         return isOurs;
       };
-      const row = { phase: 'dispatching', attempt: task.row.attempt + 1 } as const;
-      write(task, commit, { stands: 'reserved', full: 'reserve.full' }, { row });
+      const changes = { phase: 'dispatching', attempt: task.row.attempt + 1 } as const;
+      write(task, commit, { stands: 'reserved', full: 'reserve.full' }, { changes });
     },
     writeUnsent: (task: OwnedTask) => requeue(task, 1, 'it waits for its server'),
     writeRerun(task: OwnedTask, { outcome = task.outcome }: Brought): void {
@@ -216,7 +216,10 @@ export function callEffects({ rows, fleet, rules, onTrouble }: EffectPorts, send
     send(task, endOfCall(outcome, task.row, { mayRerun, isRemote: rules.isRemote }), { outcome });
   }
 
-  const cancel = ({ row }: OwnedTask, why: string) => void fleet.cancel(row.principal, row.id, why);
+  function cancel(task: OwnedTask, why: string): void {
+    fleet.cancel(task.row.principal, task.row.id, why);
+    task.reservation?.(false);
+  }
 
   return {
     callOf,
@@ -247,7 +250,7 @@ const ASKED_LATER = { withdraw: () => {}, complete: () => {} };
 /** The server says how the task is that it has made of the call. */
 function upstreamTold(task: OwnedTask, told: NonNullable<OwnedTask['upstream']>, send: Send): void {
   task.upstream = told;
-  if (told.taskId !== task.row.upstream) send(task, 'upstream', { row: { upstream: told.taskId } });
+  if (told.taskId !== task.row.upstream) send(task, 'upstream', { changes: { upstream: told.taskId } });
   review(task, send);
 }
 

@@ -35,8 +35,10 @@ export type OwnedTask = {
 
 /** What comes with an event. */
 export type Brought = {
-  /** What the row says now, as far as it is another. */
-  readonly row?: Partial<TaskRow>;
+  /** The row from now on. */
+  readonly row?: TaskRow;
+  /** What the row says now, as far as it is another: the rest may have changed while it was written. */
+  readonly changes?: Partial<TaskRow>;
   /** The row as it was written, to be told. */
   readonly shown?: TaskRow;
   readonly outcome?: Outcome;
@@ -72,7 +74,8 @@ export function taskDriver(effects: () => Effects, onTrouble: (error: unknown) =
     const step = task.state.step(event);
     if (!step) return false;
     task.state = step.next;
-    if (brought.row) task.row = { ...task.row, ...brought.row };
+    if (brought.row) task.row = brought.row;
+    else if (brought.changes) task.row = { ...task.row, ...brought.changes };
     try {
       for (const effect of step.effects) effects()[effect](task, brought);
     } catch (error) {
