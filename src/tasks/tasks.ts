@@ -240,11 +240,11 @@ const MAX_PRINCIPALS = 1_000;
  * A principal that asks for tasks that do not exist may be guessing ids: that is noted, and soon refused. A host that lost count
  * of its tasks guesses nothing, so a few are free. All are told the same, whether the id is nobody's or another's.
  */
-function createRefusal({ audit, logger }: Shared) {
+function createRefusal({ world, audit, logger }: Shared) {
   const allowances = new Map<string, Allowance>();
 
   function allowanceOf(principal: string): Allowance {
-    const found = allowances.get(principal) ?? allowance(UNKNOWN_A_SECOND);
+    const found = allowances.get(principal) ?? allowance(UNKNOWN_A_SECOND, world.now);
     allowances.delete(principal);
     allowances.set(principal, found);
     const [oldest] = allowances.keys();

@@ -2,13 +2,13 @@
 
 export type Allowance = { take(): boolean; readonly heldBack: number; forget(): number };
 
-export function allowance(perSecond: number): Allowance {
+export function allowance(perSecond: number, now: () => number = () => performance.now()): Allowance {
   let left = perSecond;
-  let refilledAt = performance.now();
+  let refilledAt = now();
   let heldBack = 0;
   return {
     take() {
-      const elapsed = performance.now() - refilledAt;
+      const elapsed = now() - refilledAt;
       if (elapsed > 100) {
         left = Math.min(perSecond, left + (elapsed / 1000) * perSecond);
         refilledAt += elapsed;
