@@ -4,12 +4,12 @@ import type { TaskRow } from '../store/rows.ts';
 import { failpoint } from '../telemetry/failpoints.ts';
 import type { World } from '../world/world.ts';
 import type { Owners } from './owners.ts';
-import type { Rows } from './rows.ts';
+import type { TaskRows } from './rows.ts';
 import type { Running } from './running.ts';
 
 export type AdoptionOptions = {
   readonly world: World;
-  readonly rows: Rows;
+  readonly rows: TaskRows;
   readonly owners: Owners;
   readonly running: Running;
   /** For which servers tasks are adopted. */

@@ -11,11 +11,11 @@ import { failpoint } from '../telemetry/failpoints.ts';
 import type { World } from '../world/world.ts';
 import { endingOf, endOfCall, INPUT, isOutage, outcomeToKeep, type ServerRules, stopped } from './endings.ts';
 import type { Brought, OwnedTask, Send, TaskEventType } from './owned-task.ts';
-import type { Rows } from './rows.ts';
+import type { TaskRows } from './rows.ts';
 
 export type EffectPorts = {
   readonly world: World;
-  readonly rows: Rows;
+  readonly rows: TaskRows;
   readonly settings: () => TaskSettings;
   readonly fleet: Pick<Fleet, 'submit' | 'cancel'>;
   readonly rules: ServerRules;
@@ -168,7 +168,7 @@ export const messageOf = ({ questions, upstream }: OwnedTask): string | null =>
 export function callEffects({ rows, fleet, rules, onTrouble }: EffectPorts, send: Send) {
   function submit(task: OwnedTask, call: Call): void {
     const { server } = task.row;
-    if (rows.isOver(task.row)) return void send(task, 'row.lost');
+    if (rows.isExpired(task.row)) return void send(task, 'row.lost');
     try {
       if (!fleet.submit(call)) throw new TroupeError('unknownServer', `server ${server} is not configured any more`);
     } catch (error) {

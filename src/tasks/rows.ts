@@ -15,7 +15,7 @@ import type { Order } from './task.ts';
 
 /** What tasks need of the store. */
 export type TaskStore = Pick<Store, 'commit' | 'write' | 'all' | 'get'>;
-export type RowsOptions = {
+export type TaskRowsOptions = {
   readonly world: World;
   readonly store: TaskStore;
   readonly seal: Seal;
@@ -24,14 +24,14 @@ export type RowsOptions = {
   readonly owner: string;
   readonly settings: () => TaskSettings;
 };
-export type Rows = ReturnType<typeof createRows>;
+export type TaskRows = ReturnType<typeof createTaskRows>;
 type Ended = TaskRow & { readonly result: Buffer | null };
 
 const NOTHING = Buffer.from('{}');
 /** Shorter, and a task would be over before anybody could ask for it. */
 const LEAST_TTL_MS = 1_000;
 
-export function createRows(options: RowsOptions) {
+export function createTaskRows(options: TaskRowsOptions) {
   const made = {
     /** The row of a task that is about to be made. */
     newRow: (order: Order): TaskRow => newRow(order, options),
@@ -44,7 +44,7 @@ const callOf = (id: string): string => `task ${id} call`;
 const resultOf = (id: string): string => `task ${id} result`;
 
 /** The writes of this owner: each resolves with whether it stands. */
-function ownWrites({ store, seal, owner, settings }: RowsOptions) {
+function ownWrites({ store, seal, owner, settings }: TaskRowsOptions) {
   return {
     /** False when it was not added, because of the limit or the key. */
     add(row: TaskRow, params: Buffer): Promise<boolean> {
@@ -87,7 +87,7 @@ function ownWrites({ store, seal, owner, settings }: RowsOptions) {
 }
 
 /** How tasks end, and what is kept of that. */
-function outcomes({ world, store, seal, clock, owner, settings }: RowsOptions) {
+function outcomes({ world, store, seal, clock, owner, settings }: TaskRowsOptions) {
   return {
     /** False when it was cancelled, adopted or deleted before: then this outcome is nobody's. */
     end(row: TaskRow, outcome: Outcome): Promise<boolean> {
@@ -129,7 +129,7 @@ function outcomes({ world, store, seal, clock, owner, settings }: RowsOptions) {
   };
 }
 
-function lookups({ store, seal, owner }: RowsOptions) {
+function lookups({ store, seal, owner }: TaskRowsOptions) {
   return {
     find: (id: string): TaskRow | undefined => store.get<TaskRow>('task', [id]),
     /** With its result. */
@@ -150,7 +150,7 @@ function lookups({ store, seal, owner }: RowsOptions) {
 }
 
 /** Time: what is over, and what is deleted. */
-function upkeep({ world, store, clock }: RowsOptions) {
+function upkeep({ world, store, clock }: TaskRowsOptions) {
   return {
     /** Those that ended so long ago, by the wall clock, as people mean it. */
     async deleteEnded(olderMs: number): Promise<number> {
@@ -165,14 +165,14 @@ function upkeep({ world, store, clock }: RowsOptions) {
       while (store.get('expiredTask', [clock.now()])) await store.commit('pruneTasks', [clock.now()]);
     },
     /** Its time is over, though it may still be there. */
-    isOver: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),
+    isExpired: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),
     /** How long a task still has. */
     leftMs: ({ expires_tick }: TaskRow): number => Math.max(1, expires_tick - clock.now()),
   };
 }
 
 /** One plain literal: V8 takes 40 µs for as many properties when they are spread together. */
-function newRow(order: Order, { world, clock, owner, settings }: RowsOptions): TaskRow {
+function newRow(order: Order, { world, clock, owner, settings }: TaskRowsOptions): TaskRow {
   const { ttlMs, maxTtlMs } = settings();
   const { principal, server, tool, door, session = null } = order;
   const wanted = Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs);

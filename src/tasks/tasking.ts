@@ -13,7 +13,7 @@ import type { Store } from '../store/store.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { createOwners } from './owners.ts';
 import { createPeers } from './peers.ts';
-import { createRows } from './rows.ts';
+import { createTaskRows } from './rows.ts';
 import { type Audited, createTasks, type TasksOptions } from './tasks.ts';
 import { createWaiters } from './waiters.ts';
 
@@ -50,7 +50,7 @@ export function createTasking(options: TaskingOptions) {
     onOverslept: () => tasks.overslept(),
     onTrouble,
   });
-  const rows = createRows({ world, store, seal: options.seal, clock, owner: owners.id, settings });
+  const rows = createTaskRows({ world, store, seal: options.seal, clock, owner: owners.id, settings });
   const peers = createPeers({
     subject: options.subjects.taskPeers(options.family),
     owner: owners.id,

@@ -36,8 +36,8 @@ export function createTasks(options: TasksOptions) {
   let stopExpiring = (): void => {};
 
   const api: Tasks = {
-    create: createMaker(shared),
-    ...createReader(shared),
+    create: taskMaker(shared),
+    ...taskLookups(shared),
     async prune(olderMs) {
       const count = await rows.deleteEnded(olderMs);
       if (count > 0) waiters.touch();
@@ -82,7 +82,7 @@ export function createTasks(options: TasksOptions) {
 
 // ── Making them ──────────────────────────────────────────────────────────────
 
-function createMaker({ rows, owners, waiters, fleet, settings, audit, running, isClosing }: Shared) {
+function taskMaker({ rows, owners, waiters, fleet, settings, audit, running, isClosing }: Shared) {
   /** How many are being added for each server: they will be sent before the next one. */
   const arriving = new Map<string, number>();
 
@@ -113,15 +113,15 @@ function createMaker({ rows, owners, waiters, fleet, settings, audit, running, i
   }
 
   async function added(task: OwnedTask, order: Order): Promise<boolean> {
-    const isAdded = (await running.create(task)) || (isExpired(order) && (await addedAnew(task)));
+    const isAdded = (await running.create(task)) || (hasExpiredKey(order) && (await addedAnew(task)));
     if (!isAdded) running.send(task, 'refused');
     return isAdded;
   }
 
   /** The key may be that of a task whose time is over, and that is still there. */
-  function isExpired(order: Order): boolean {
+  function hasExpiredKey(order: Order): boolean {
     const known = order.key === undefined ? undefined : rows.byKey(order);
-    return known !== undefined && rows.isOver(known);
+    return known !== undefined && rows.isExpired(known);
   }
 
   async function addedAnew(task: OwnedTask): Promise<boolean> {
@@ -154,9 +154,9 @@ function createMaker({ rows, owners, waiters, fleet, settings, audit, running, i
 
 // ── Looking at them ──────────────────────────────────────────────────────────
 
-function createReader(shared: Shared): Pick<Tasks, 'get' | 'list' | 'outcome' | 'cancel'> {
+function taskLookups(shared: Shared): Pick<Tasks, 'get' | 'list' | 'outcome' | 'cancel'> {
   const { rows, waiters, audit, running, isClosing } = shared;
-  const refuseUnknown = createRefusal(shared);
+  const refuseUnknown = unknownIds(shared);
 
   /** With `hasWaited` one whose time is over is still told: whoever has waited for it is told how it ended. */
   function found<Row extends TaskRow>(
@@ -167,7 +167,7 @@ function createReader(shared: Shared): Pick<Tasks, 'get' | 'list' | 'outcome' | 
   ): Row {
     const row = find(id);
     const isTheirs = row && (principal === undefined || row.principal === principal);
-    if (!isTheirs || (rows.isOver(row) && !hasWaited)) return refuseUnknown(principal, id);
+    if (!isTheirs || (rows.isExpired(row) && !hasWaited)) return refuseUnknown(principal, id);
     return row;
   }
 
@@ -221,7 +221,7 @@ function createReader(shared: Shared): Pick<Tasks, 'get' | 'list' | 'outcome' | 
       const last = page[PAGE - 1];
       const tasks = page
         .slice(0, PAGE)
-        .filter((row) => !rows.isOver(row))
+        .filter((row) => !rows.isExpired(row))
         .map(running.shown);
       return page.length > PAGE && last ? { tasks, next: cursorOf(last) } : { tasks };
     },
@@ -240,7 +240,7 @@ const MAX_PRINCIPALS = 1_000;
  * A principal that asks for tasks that do not exist may be guessing ids: that is noted, and soon refused. A host that lost count
  * of its tasks guesses nothing, so a few are free. All are told the same, whether the id is nobody's or another's.
  */
-function createRefusal({ world, audit, logger }: Shared) {
+function unknownIds({ world, audit, logger }: Shared) {
   const allowances = new Map<string, Allowance>();
 
   function allowanceOf(principal: string): Allowance {

@@ -9,7 +9,7 @@ import type { Clock } from '../../src/store/clock.ts';
 import type { TaskRow } from '../../src/store/rows.ts';
 import type { Seal } from '../../src/store/seal.ts';
 import { createOwners } from '../../src/tasks/owners.ts';
-import { createRows } from '../../src/tasks/rows.ts';
+import { createTaskRows } from '../../src/tasks/rows.ts';
 import type { TaskFleet } from '../../src/tasks/servers.ts';
 import type { Order, TaskNews } from '../../src/tasks/task.ts';
 import { createTasks } from '../../src/tasks/tasks.ts';
@@ -89,7 +89,7 @@ export function taskSimulation(given: SimulationOptions = {}) {
     const tasks = createTasks({
       world: life.world,
       settings: () => SETTINGS,
-      rows: createRows({ world, store, seal: SEAL, clock, owner: owners.id, settings: () => SETTINGS }),
+      rows: createTaskRows({ world, store, seal: SEAL, clock, owner: owners.id, settings: () => SETTINGS }),
       owners,
       waiters: createWaiters(life.world),
       peers: {
