@@ -95,27 +95,19 @@ function taskMaker({ rows, owners, waiters, fleet, settings, audit, running, isC
     arriving.set(order.server, ahead + 1);
     try {
       owners.beat();
-      const isAdded = await added(task, order).catch((error) => {
-        running.send(task, 'refused');
-        throw error;
-      });
-      if (!isAdded) return earlier(order);
-      failpoint('task.created');
-      audit(task.row, 'tasks/create', 'ok');
-      const made = running.shown(task.row);
-      begin(task);
-      waiters.touch();
-      setImmediate(failpoint, 'task.acknowledged');
-      return made;
+      return (await isAdded(task, order)) ? begun(task) : earlier(order);
+    } catch (error) {
+      running.send(task, 'refused'); // one that has begun does not know this event
+      throw error;
     } finally {
       arriving.set(order.server, (arriving.get(order.server) ?? 1) - 1);
     }
   }
 
-  async function added(task: OwnedTask, order: Order): Promise<boolean> {
-    const isAdded = (await running.create(task)) || (hasExpiredKey(order) && (await addedAnew(task)));
-    if (!isAdded) running.send(task, 'refused');
-    return isAdded;
+  async function isAdded(task: OwnedTask, order: Order): Promise<boolean> {
+    const isNew = (await running.create(task)) || (hasExpiredKey(order) && (await addedAnew(task)));
+    if (!isNew) running.send(task, 'refused');
+    return isNew;
   }
 
   /** The key may be that of a task whose time is over, and that is still there. */
@@ -130,10 +122,16 @@ function taskMaker({ rows, owners, waiters, fleet, settings, audit, running, isC
   }
 
   /** Somebody may have cancelled it before we knew of its row, or taken us for dead. */
-  function begin(task: OwnedTask): void {
+  function begun(task: OwnedTask): TaskView {
+    failpoint('task.created');
+    audit(task.row, 'tasks/create', 'ok');
     const { id, epoch, phase } = task.row;
+    const made = running.shown(task.row);
     const isOurs = rows.find(id)?.epoch === epoch;
     running.send(task, !isOurs ? 'taken' : phase === 'queued' ? 'created.queued' : 'created.dispatching');
+    waiters.touch();
+    setImmediate(failpoint, 'task.acknowledged');
+    return made;
   }
 
   /** It was not added: the key is known, or there are too many. */
