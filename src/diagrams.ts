@@ -31,7 +31,7 @@ const MACHINES = {
   ],
   approval: [approvalMachine, 'A call that must not run unseen waits for a word.'],
   'question-task': [questionTaskMachine, 'A question that its server asked as a task.'],
-  task: [taskMachine, 'A call whose outcome is kept: the lifecycle of MCP 2025-11-25, rebuilt from its row.'],
+  task: [taskMachine, 'A call whose outcome is kept, as the daemon sees it that owns it; MCP sees a projection.'],
   roots: [rootsMachine, 'What one server has been told of the directories that people work in.'],
   broker: [brokerMachine, 'The NATS server we use, or run.'],
   bus: [busMachine, 'Our connection to NATS.'],
@@ -64,7 +64,11 @@ function section(name: string, machine: AnyStateMachine, purpose: string): strin
 
 function inside(node: AnyStateNode): string[] {
   const indent = '  '.repeat(node.path.length + 1);
-  const children = Object.values(node.states).flatMap((child) => state(child, indent));
+  const between = node.type === 'parallel' ? [`${indent}--`] : [];
+  const children = Object.values(node.states).flatMap((child, at) => [
+    ...(at > 0 ? between : []),
+    ...state(child, indent),
+  ]);
   return [...node.initial.target.map((first) => `${indent}[*] --> ${idOf(first)}`), ...children];
 }
 

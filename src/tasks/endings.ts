@@ -1,19 +1,58 @@
-// What becomes of a task when its call has ended: how that is called, what is said of it, and what is not kept.
+// What becomes of a task when its call has ended: whether that is its end, what that is called, and what is not kept.
 
-import type { Outcome, Signal } from '../calls/call.ts';
-import type { Failure } from '../protocol/failures.ts';
+import type { TaskEnding } from '../../machines/task.ts';
+import { FORGOTTEN, type Outcome, type Signal } from '../calls/call.ts';
+import { type Failure, TroupeError } from '../protocol/failures.ts';
 import { elements, member, textAt } from '../protocol/json.ts';
+import { isPassing } from '../servers/states.ts';
 import type { TaskRow } from '../store/rows.ts';
 import { withoutControls } from '../telemetry/printable.ts';
-import type { Ending } from './rows.ts';
 
 export const INPUT = 'it waits for an answer; see troupe inbox, or fetch the result';
 const MESSAGE_CHARACTERS = 1_000;
 const NOTHING = Buffer.from('[]');
+/** A call that takes its daemon down with it must not do so for ever. */
+const MAX_ATTEMPTS = 3;
+
+export type Ending = Pick<TaskRow, 'message' | 'updated_at'> & { readonly status: TaskEnding };
+/** What the operator allows, and what the server can do. */
+export type ServerRules = {
+  /** Whether a call that was lost may be made again. */
+  readonly mayRerun: (row: TaskRow) => boolean;
+  /** Whether what that server runs outlives its connection. */
+  readonly isRemote: (server: string) => boolean;
+};
+
+// ── Is it the end? ───────────────────────────────────────────────────────────
+
+/** What the end of its call means to the task: the event of its chart. */
+export function endOfCall(outcome: Outcome, row: TaskRow, { mayRerun, isRemote }: ServerRules) {
+  if (outcome.ok) return 'answered';
+  const { failure } = outcome;
+  if (failure.delivery === 'not sent' && passes(failure)) return row.upstream === null ? 'unsent' : 'lost.followed';
+  if (failure.code !== 'lost' || row.phase === 'queued') return 'answered';
+  const worksOn = row.upstream !== null && failure.state !== FORGOTTEN && isRemote(row.server);
+  if (worksOn) return 'lost.followed';
+  return row.attempt < MAX_ATTEMPTS && mayRerun(row) ? 'lost.rerun' : 'answered';
+}
+
+/** Its server takes no calls at this moment; a task has time. */
+function passes({ code, state }: Failure): boolean {
+  return code === 'busy' || (code === 'unavailable' && isPassing(state ?? ''));
+}
+
+/** The disk does not take it now, and did not. */
+export const isOutage = (error: unknown): boolean => error instanceof TroupeError && error.code === 'unavailable';
+
+// ── What is kept ─────────────────────────────────────────────────────────────
+
+/** The outcome as it is kept: within its bounds, and true of all attempts. */
+export function outcomeToKeep(outcome: Outcome, row: TaskRow, maxBytes: number): Outcome {
+  return ofAllAttempts(withinBytes(outcome, maxBytes), row);
+}
 
 /** A tool that says that it failed has failed; MCP 2025-11-25 wants it so. */
-export function endingOf(outcome: Outcome): Ending {
-  const updated_at = Date.now();
+export function endingOf(outcome: Outcome, updated_at: number): Ending {
   if (outcome.ok && !outcome.isError) return { status: 'completed', message: null, updated_at };
   if (outcome.ok) return { status: 'failed', message: shortened(saidBy(outcome.result)), updated_at };
   const { failure } = outcome;
@@ -23,7 +62,7 @@ export function endingOf(outcome: Outcome): Ending {
 }
 
 /** A result that is too large is not kept; that it was there is. */
-export function withinBytes(outcome: Outcome, maxBytes: number): Outcome {
+function withinBytes(outcome: Outcome, maxBytes: number): Outcome {
   const bytes = outcome.ok ? outcome.result.length : (outcome.failure.error?.length ?? 0);
   if (bytes <= maxBytes) return outcome;
   const message = `the result has ${bytes} bytes and was not kept; x-troupe.tasks.maxResultBytes allows ${maxBytes}`;
@@ -31,26 +70,11 @@ export function withinBytes(outcome: Outcome, maxBytes: number): Outcome {
 }
 
 /** The last attempt may not have been sent; an earlier one was, and nobody knows what became of it. */
-export function ofAll(outcome: Outcome, { attempt, phase }: Pick<TaskRow, 'attempt' | 'phase'>): Outcome {
+function ofAllAttempts(outcome: Outcome, { attempt, phase }: TaskRow): Outcome {
   const earlier = attempt - (phase === 'dispatching' ? 1 : 0);
   if (outcome.ok || outcome.failure.delivery !== 'not sent' || earlier === 0) return outcome;
   return { ok: false, failure: { ...outcome.failure, delivery: 'outcome unknown' } };
 }
-
-/** Its server went away because we did. */
-export function stopped(outcome: Outcome, { server, tool }: Pick<TaskRow, 'server' | 'tool'>): Outcome {
-  if (outcome.ok || outcome.failure.code !== 'lost') return outcome;
-  const message = `interrupted, outcome unknown: troupe was stopped while ${tool} of ${server} ran`;
-  return { ok: false, failure: { ...outcome.failure, message } };
-}
-
-/** Its server takes no calls at this moment; a task has time. */
-export function isPassing({ code, state }: Failure): boolean {
-  return code === 'busy' || (code === 'unavailable' && PASSING.has(state ?? ''));
-}
-
-/** States of a server that pass by themselves. */
-export const PASSING: ReadonlySet<string> = new Set(['waiting', 'draining', 'closing', 'opening', 'asleep']);
 
 /** The first words of a tool's own report. */
 function saidBy(result: Buffer): string {
@@ -61,9 +85,31 @@ function saidBy(result: Buffer): string {
   return 'the tool reported an error';
 }
 
-/** Of what a server says of its progress, as much as a row should hold. */
-export function keptOf({ progress, total, message }: Extract<Signal, { type: 'progress' }>): string {
+/** As much of a server's progress as a row should hold. */
+export function progressToKeep({ progress, total, message }: Extract<Signal, { type: 'progress' }>): string {
   return JSON.stringify({ progress, total, message: message?.slice(0, MESSAGE_CHARACTERS) });
 }
 
 const shortened = (text: string): string => withoutControls(text).slice(0, MESSAGE_CHARACTERS);
+
+// ── Interruptions ────────────────────────────────────────────────────────────
+
+/** The server of a task went away because its daemon stops. */
+export function stopped(outcome: Outcome, { server, tool }: TaskRow): Outcome {
+  if (outcome.ok || outcome.failure.code !== 'lost') return outcome;
+  const message = `interrupted, outcome unknown: troupe was stopped while ${tool} of ${server} ran`;
+  return { ok: false, failure: { ...outcome.failure, message } };
+}
+
+/** The outcome of a task whose daemon was killed after it had been sent. */
+export function interrupted({ server, tool }: TaskRow): Outcome {
+  const message = `interrupted, outcome unknown: troupe was killed while ${tool} of ${server} ran`;
+  return { ok: false, failure: { code: 'lost', delivery: 'outcome unknown', message, server } };
+}
+
+/** The outcome of a task whose params cannot be read any more. */
+export function unreadable({ server, tool, phase }: TaskRow): Outcome {
+  const delivery = phase === 'queued' ? 'not sent' : 'outcome unknown';
+  const message = `interrupted, ${delivery}: what ${tool} of ${server} was to be called with is sealed with another key`;
+  return { ok: false, failure: { code: 'internal', delivery, message, server } };
+}

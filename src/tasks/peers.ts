@@ -6,7 +6,7 @@ import type { Signal } from '../calls/call.ts';
 
 export type PeersOptions = {
   readonly subject: string;
-  readonly life: string;
+  readonly owner: string;
   readonly onTold: (id: string, progress: Progress | undefined) => void;
   readonly onTrouble: (error: unknown) => void;
 };
@@ -15,18 +15,18 @@ export type Progress = Extract<Signal, { type: 'progress' }>;
 
 const MAX_BYTES = 16_384;
 
-export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) {
+export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions) {
   let connection: NatsConnection | undefined;
   let subscription: Subscription | undefined;
   let news: string[] = [];
 
-  /** Our own words come back to us; most are known by how they begin. */
-  const ours = Buffer.from(`{"from":"${life}"`);
+  /** Our own messages come back to us; most are known by how they begin. */
+  const ours = Buffer.from(`{"from":"${owner}"`);
 
   function take(data: Uint8Array): void {
     if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
     const { from, id, progress } = JSON.parse(Buffer.from(data).toString());
-    if (from !== life && typeof id === 'string') onTold(id, progress);
+    if (from !== owner && typeof id === 'string') onTold(id, progress);
   }
 
   function publish(): void {
@@ -50,14 +50,14 @@ export function createPeers({ subject, life, onTold, onTrouble }: PeersOptions) 
             if (error) onTrouble(error);
             else take(msg.data);
           } catch (fault) {
-            onTrouble(fault); // no message of ours
+            onTrouble(fault); // it is no message of a daemon
           }
         },
       });
     },
-    /** That task's row is another, or its call goes on. Who waits here is answered first; then all others in one go. */
+    /** That task's row has changed, or its call goes on. Waiters here are answered first; then all peers in one go. */
     tell(id: string, progress?: Progress): void {
-      if (news.push(JSON.stringify({ from: life, id, progress })) === 1) setImmediate(publish);
+      if (news.push(JSON.stringify({ from: owner, id, progress })) === 1) setImmediate(publish);
     },
     close(): void {
       publish();

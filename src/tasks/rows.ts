@@ -1,112 +1,113 @@
-// The rows of tasks. A word of the owner names the row's epoch, so that nothing is changed by who has lost it: each write tells
-// whether it stands. What was called and what came of it is sealed.
+// The rows of tasks. Each write of an owner names the row's epoch, so that a daemon that has lost the task changes nothing, and
+// tells whether it stands. The params of the call and its outcome are sealed.
 
 import { createHash } from 'node:crypto';
-import type { TaskEnding } from '../../machines/task.ts';
 import type { Outcome } from '../calls/call.ts';
 import type { TaskSettings } from '../config/types.ts';
 import { type Delivery, errorObject, type Failure, type FailureCode } from '../protocol/failures.ts';
 import { member } from '../protocol/json.ts';
 import type { Clock } from '../store/clock.ts';
 import type { TaskRow } from '../store/rows.ts';
-import { random, type Seal } from '../store/seal.ts';
+import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
+import type { World } from '../world/world.ts';
 import type { Order } from './task.ts';
 
-export type RowsOptions = {
-  readonly store: Store;
+/** What tasks need of the store. */
+export type TaskStore = Pick<Store, 'commit' | 'write' | 'all' | 'get'>;
+export type TaskRowsOptions = {
+  readonly world: World;
+  readonly store: TaskStore;
   readonly seal: Seal;
   readonly clock: Clock;
-  /** Whose tasks those are that this daemon runs. */
-  readonly life: string;
+  /** By which the tasks of this daemon are known to be its own. */
+  readonly owner: string;
   readonly settings: () => TaskSettings;
 };
-export type Rows = ReturnType<typeof createRows>;
-/** Whose word it is. */
-export type Held = Pick<TaskRow, 'id' | 'epoch'>;
+export type TaskRows = ReturnType<typeof createTaskRows>;
 type Ended = TaskRow & { readonly result: Buffer | null };
 
 const NOTHING = Buffer.from('{}');
 /** Shorter, and a task would be over before anybody could ask for it. */
 const LEAST_TTL_MS = 1_000;
 
-export function createRows({ store, seal, clock, life, settings }: RowsOptions) {
-  const callOf = (id: string): string => `task ${id} call`;
-  const resultOf = (id: string): string => `task ${id} result`;
-  const find = (id: string): TaskRow | undefined => store.get<TaskRow>('task', [id]);
+export function createTaskRows(options: TaskRowsOptions) {
+  const made = {
+    /** The row of a task that is about to be made. */
+    newRow: (order: Order): TaskRow => newRow(order, options),
+    fingerprintOf,
+  };
+  return Object.assign(made, lookups(options), upkeep(options), Object.assign(ownWrites(options), outcomes(options)));
+}
 
+const callOf = (id: string): string => `task ${id} call`;
+const resultOf = (id: string): string => `task ${id} result`;
+
+/** The writes of this owner: each resolves with whether it stands. */
+function ownWrites({ store, seal, owner, settings }: TaskRowsOptions) {
   return {
-    find,
-    newId: (): string => random(16).toString('hex'),
-    /** Resolves when it is on the disk, with the row; with nothing when it is not, because of the limit or the key. */
-    async add(id: string, order: Order, phase: 'queued' | 'dispatching'): Promise<TaskRow | undefined> {
-      const { ttlMs, maxTtlMs, maxOpen } = settings();
-      const { principal, server, tool, door, session = null, params } = order;
-      const ttl = Math.max(LEAST_TTL_MS, Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs));
-      const [at, tick, attempt] = [Date.now(), clock.now(), phase === 'queued' ? 0 : 1];
-      const [key, fingerprint, expires] = [keyOf(order), fingerprintOf(order), tick + ttl];
-      const isAdded = await store.commit('addTask', [
-        ...[id, principal, server, tool, door, session, phase, attempt, life, key, fingerprint],
-        ...[ttl, at, at, tick, expires, seal.seal(params, callOf(id)), principal, maxOpen],
+    /** False when it was not added, because of the limit or the key. */
+    add(row: TaskRow, params: Buffer): Promise<boolean> {
+      return store.commit('addTask', [
+        row.id,
+        row.principal,
+        row.server,
+        row.tool,
+        row.door,
+        row.session,
+        row.phase,
+        row.attempt,
+        owner,
+        row.key,
+        row.fingerprint,
+        row.ttl,
+        row.created_at,
+        row.updated_at,
+        row.created_tick,
+        row.expires_tick,
+        seal.seal(params, callOf(row.id)),
+        row.principal,
+        settings().maxOpen,
       ]);
-      // One plain literal: V8 takes 40 µs for as many properties when they are spread together.
-      const row: TaskRow = {
-        seq: 0, // its place among the others is for the disk to say
-        id,
-        principal,
-        server,
-        tool,
-        door,
-        session,
-        status: 'working',
-        message: null,
-        phase,
-        attempt,
-        upstream: null,
-        owner: life,
-        epoch: 1,
-        key,
-        fingerprint,
-        progress: null,
-        ttl,
-        created_at: at,
-        updated_at: at,
-        created_tick: tick,
-        expires_tick: expires,
-        outcome: null,
-        delivery: null,
-      };
-      return isAdded ? row : undefined;
     },
-    byKey: (order: Order): TaskRow | undefined => store.get('taskByKey', [order.principal, keyOf(order)]),
-    paramsOf(id: string): Buffer | undefined {
-      const sealed = store.get<{ call: Buffer | null }>('taskCall', [id])?.call;
-      return sealed ? seal.openBytes(sealed, callOf(id)) : undefined;
-    },
-    dispatch: ({ id, epoch }: Held) => store.commit('dispatchTask', [id, life, epoch]),
+    dispatch: ({ id, epoch }: TaskRow) => store.commit('dispatchTask', [id, owner, epoch]),
     /** `unsent` is how many of its attempts came to nothing. */
-    requeue: ({ id, epoch }: Held, unsent: 0 | 1, message: string) =>
-      store.commit('requeueTask', [unsent, message, Date.now(), id, life, epoch]),
-    setUpstream: ({ id, epoch }: Held, upstream: string) =>
-      store.commit('setTaskUpstream', [upstream, id, life, epoch]),
-    /** As the row now has it. */
+    requeue: ({ id, epoch, message, updated_at }: TaskRow, unsent: 0 | 1) =>
+      store.commit('requeueTask', [unsent, message, updated_at, id, owner, epoch]),
+    setUpstream: ({ id, epoch, upstream }: TaskRow) => store.commit('setTaskUpstream', [upstream, id, owner, epoch]),
     setStatus: ({ id, epoch, status, message, updated_at }: TaskRow) =>
-      store.commit('setTaskStatus', [status, message, updated_at, id, life, epoch]),
+      store.commit('setTaskStatus', [status, message, updated_at, id, owner, epoch]),
     /** May be lost: the next one says more. */
     setProgress: ({ id, epoch, progress }: TaskRow): void =>
-      store.write('setTaskProgress', [progress, id, life, epoch]),
+      store.write('setTaskProgress', [progress, id, owner, epoch]),
+    /** As far as it has come: what was about to be dispatched has not been. */
+    release: ({ id, epoch, phase, attempt }: TaskRow) =>
+      store.commit('releaseTask', [phase, attempt, id, owner, epoch]),
+  };
+}
+
+/** How tasks end, and what is kept of that. */
+function outcomes({ world, store, seal, clock, owner, settings }: TaskRowsOptions) {
+  return {
     /** False when it was cancelled, adopted or deleted before: then this outcome is nobody's. */
     end(row: TaskRow, outcome: Outcome): Promise<boolean> {
       const { keepMs } = settings();
-      const { id, epoch, status, message, ttl, created_tick, expires_tick, updated_at, progress } = row;
-      const expires = keepMs > 0 ? Math.min(expires_tick, clock.now() + keepMs) : expires_tick;
-      const [kept, delivery] = outcome.ok
-        ? [outcome.result, null]
-        : [errorObject(outcome.failure), outcome.failure.delivery];
+      const expires = keepMs > 0 ? Math.min(row.expires_tick, clock.now() + keepMs) : row.expires_tick;
+      const kept = outcome.ok ? outcome.result : errorObject(outcome.failure);
       const code = outcome.ok ? (outcome.isError ? 'toolError' : 'result') : outcome.failure.code;
       return store.commit('endTask', [
-        ...[status, message, code, delivery, seal.seal(kept, resultOf(id))],
-        ...[Math.min(ttl, expires - created_tick), expires, updated_at, progress, id, life, epoch],
+        row.status,
+        row.message,
+        code,
+        outcome.ok ? null : outcome.failure.delivery,
+        seal.seal(kept, resultOf(row.id)),
+        Math.min(row.ttl, expires - row.created_tick),
+        expires,
+        row.updated_at,
+        row.progress,
+        row.id,
+        owner,
+        row.epoch,
       ]);
     },
     /** Whether it had been sent is for the row to say. */
@@ -114,9 +115,8 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
       const { keepMs } = settings();
       const result = seal.seal(errorObject(failure), resultOf(id));
       const until = keepMs > 0 ? clock.now() + keepMs : Number.MAX_SAFE_INTEGER;
-      return store.commit('cancelTask', [failure.message, result, Date.now(), until, until, id]);
+      return store.commit('cancelTask', [failure.message, result, world.date(), until, until, id]);
     },
-    findWhole: (id: string): Ended | undefined => store.get<Ended>('taskResult', [id]),
     /** What a task that has ended came to; nothing for one that has not. */
     outcomeOf(row: Ended): Outcome | undefined {
       if (row.outcome === null || row.result === null) return undefined;
@@ -126,18 +126,35 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
         return { ok: true, result, isError: row.outcome === 'toolError' };
       return { ok: false, failure: failureOf(row, result) };
     },
-    /** As far as it has come: what was about to be dispatched has not been. */
-    release: ({ id, epoch, phase, attempt }: TaskRow) => store.commit('releaseTask', [phase, attempt, id, life, epoch]),
-    countOwn: (): number => store.get<{ count: number }>('countOwned', [life])?.count ?? 0,
-    own: (): TaskRow[] => store.all<TaskRow>('ownedTasks', [life]),
+  };
+}
+
+function lookups({ store, seal, owner }: TaskRowsOptions) {
+  return {
+    find: (id: string): TaskRow | undefined => store.get<TaskRow>('task', [id]),
+    /** With its result. */
+    findWhole: (id: string): Ended | undefined => store.get<Ended>('taskResult', [id]),
+    byKey: (order: Order): TaskRow | undefined => store.get('taskByKey', [order.principal, keyOf(order)]),
+    paramsOf(id: string): Buffer | undefined {
+      const sealed = store.get<{ call: Buffer | null }>('taskCall', [id])?.call;
+      return sealed ? seal.openBytes(sealed, callOf(id)) : undefined;
+    },
+    countOwn: (): number => store.get<{ count: number }>('countOwned', [owner])?.count ?? 0,
+    own: (): TaskRow[] => store.all<TaskRow>('ownedTasks', [owner]),
     page: (principal: string | undefined, before: number, limit: number): TaskRow[] =>
       principal === undefined
         ? store.all<TaskRow>('allTasks', [before, limit])
         : store.all<TaskRow>('tasksOf', [principal, before, limit]),
     unfinished: (): number => store.get<{ count: number }>('unfinishedTasks')?.count ?? 0,
+  };
+}
+
+/** Time: what is over, and what is deleted. */
+function upkeep({ world, store, clock }: TaskRowsOptions) {
+  return {
     /** Those that ended so long ago, by the wall clock, as people mean it. */
     async deleteEnded(olderMs: number): Promise<number> {
-      const until = Date.now() - olderMs;
+      const until = world.date() - olderMs;
       const count = store.get<{ count: number }>('endedTasks', [until])?.count ?? 0;
       while (await store.commit('deleteEndedTasks', [until]));
       return count;
@@ -148,14 +165,46 @@ export function createRows({ store, seal, clock, life, settings }: RowsOptions) 
       while (store.get('expiredTask', [clock.now()])) await store.commit('pruneTasks', [clock.now()]);
     },
     /** Its time is over, though it may still be there. */
-    isOver: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),
+    isExpired: ({ expires_tick }: TaskRow): boolean => expires_tick <= clock.now(),
     /** How long a task still has. */
     leftMs: ({ expires_tick }: TaskRow): number => Math.max(1, expires_tick - clock.now()),
-    fingerprintOf,
   };
 }
 
-export type Ending = Pick<TaskRow, 'message' | 'updated_at'> & { readonly status: TaskEnding };
+/** One plain literal: V8 takes 40 µs for as many properties when they are spread together. */
+function newRow(order: Order, { world, clock, owner, settings }: TaskRowsOptions): TaskRow {
+  const { ttlMs, maxTtlMs } = settings();
+  const { principal, server, tool, door, session = null } = order;
+  const wanted = Math.min(Math.round(order.ttlMs ?? ttlMs), maxTtlMs);
+  const ttl = Math.max(LEAST_TTL_MS, wanted);
+  const [at, tick] = [world.date(), clock.now()];
+  return {
+    seq: 0, // its place among the others is for the disk to say
+    id: world.random(16).toString('hex'),
+    principal,
+    server,
+    tool,
+    door,
+    session,
+    status: 'working',
+    message: null,
+    phase: 'queued',
+    attempt: 0,
+    upstream: null,
+    owner,
+    epoch: 1,
+    key: keyOf(order),
+    fingerprint: fingerprintOf(order),
+    progress: null,
+    ttl,
+    created_at: at,
+    updated_at: at,
+    created_tick: tick,
+    expires_tick: tick + ttl,
+    outcome: null,
+    delivery: null,
+  };
+}
 
 const UNREADABLE = {
   code: 'internal',

@@ -1,30 +1,23 @@
-// The tasks that this daemon runs, each with its actor. What happens to one is told to whoever may want to know: the session
-// that made it, those who wait, listeners on the bus, and the daemons beside this one.
+// The tasks that this daemon runs. What happens to one is told to all that may want to know: the session that made it, those
+// who wait for it, listeners on the bus, and the daemons beside this one.
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Outcome, Signal, TaskView } from '../calls/call.ts';
-import type { TaskSettings } from '../config/types.ts';
+import type { Call, Outcome, Signal, TaskView } from '../calls/call.ts';
 import { sentence } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import { isEnded } from '../protocol/tasks.ts';
-import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';
-import { createLive, type Live } from './live.ts';
+import { failpoint } from '../telemetry/failpoints.ts';
+import { callEffects, type EffectPorts, review, rowEffects, timeEffects } from './effects.ts';
+import { interrupted, progressToKeep, unreadable } from './endings.ts';
+import { type Brought, type Effects, isIn, isOver, newTask, type OwnedTask, taskDriver } from './owned-task.ts';
 import type { Peers, Progress } from './peers.ts';
-import type { Reruns } from './reruns.ts';
-import type { Rows } from './rows.ts';
-import type { Order, TaskNews } from './task.ts';
-import { viewOf } from './views.ts';
+import { type TaskNews, viewOf } from './task.ts';
 import type { Waiters } from './waiters.ts';
 
-export type RunningOptions = {
-  readonly settings: () => TaskSettings;
-  readonly rows: Rows;
+export type RunningOptions = Omit<EffectPorts, 'onWritten' | 'onTrouble'> & {
   readonly waiters: Waiters;
   readonly peers: Peers;
-  readonly fleet: Pick<Fleet, 'submit' | 'cancel'>;
-  readonly reruns: Reruns;
   /** True when the session that made it is served here. */
   readonly tell: (news: TaskNews) => boolean;
   /** For whoever listens on the bus. With the row as it is being written it is told if that stands. */
@@ -34,128 +27,220 @@ export type RunningOptions = {
 };
 export type Running = ReturnType<typeof createRunning>;
 
-const HELD_MS = 1_000;
 const LAST_WORD_MS = 5_000;
+/** How often progress is written at most. */
+const PROGRESS_MS = 1_000;
 const NOTHING = Buffer.from('{}');
 
 export function createRunning(options: RunningOptions) {
-  const { rows, waiters, peers, fleet, reruns, settings, tell, logger } = options;
-  const running = new Map<string, Live>();
-  const held = new Set<Live>();
-  /** What came of those that have ended here. */
-  const endings = new WeakMap<TaskRow, Outcome>();
-  const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
-  const timer = setInterval(retry, HELD_MS).unref();
-  const world = {
-    ...{
-      rows: { ...rows, setStatus },
-      settings,
-      submit: fleet.submit.bind(fleet),
-      cancel: fleet.cancel.bind(fleet),
-      end,
-      onSignal,
-    },
-    ...{ mayRerun: reruns.mayRerun, isRemote: reruns.isRemote },
-    onHeld: (live: Live) => void held.add(live),
-    onStatus({ row }: Live) {
-      announce(row);
-      logger.info({ server: row.server, task: row.id.slice(0, 8), tool: row.tool, status: row.status }, 'task');
-    },
-    onOver(live: Live) {
-      running.delete(live.row.id);
-      held.delete(live);
-      waiters.wake(live.row.id);
-    },
-    onTrouble: (error: unknown) => logger.warn(sentence(error)),
-  };
-
-  /** Their server could not take them; it may now. */
-  function retry(): void {
-    const waiting = [...held];
-    held.clear();
-    for (const live of waiting) live.run();
-  }
-
-  /** A status and the event that tells of it are one step on the disk, so the events come in the order of the statuses. */
-  function setStatus(row: TaskRow): Promise<boolean> {
-    const isSet = rows.setStatus(row);
-    options.onStatus(shown(row), row);
-    return isSet;
-  }
-
-  function end(ended: TaskRow, outcome: Outcome): Promise<boolean> {
-    const isKept = rows.end(ended, outcome);
-    options.onStatus(shown(ended), ended);
-    endings.set(ended, outcome);
-    return isKept;
-  }
-
-  /** The row has changed, and everybody is to know. */
-  function announce(row: TaskRow): void {
-    if (isEnded(row.status) && !endings.has(row)) options.onStatus(shown(row)); // cancelled, by whoever
-    if (row.session !== null) tell(newsOf(row));
-    peers.tell(row.id);
-    waiters.wake(row.id);
-  }
-
-  function onSignal({ row, token }: Live, signal: Signal): void {
-    const isHere = tell(newsOf(row, signal, token));
-    if (signal.type !== 'progress') return;
-    options.onProgress(shown(row), signal);
-    if (row.session && !isHere) peers.tell(row.id, signal);
-    waiters.touch();
-  }
-
-  const newsOf = (row: TaskRow, signal?: Signal, progressToken?: string): TaskNews => ({
-    ...{ task: shown(row), session: row.session ?? undefined },
-    ...{ ...(signal && { signal }), ...(progressToken !== undefined && { progressToken }) },
+  const shared = createShared(options);
+  const { running, send, calls, news } = shared;
+  return Object.assign(beginnings(shared), changes(shared), farewell(shared), {
+    send,
+    shown: news.shown,
+    get: (id: string): OwnedTask | undefined => running.get(id),
+    count: (): number => running.size,
+    states: () => [...running.values()].map(({ state }) => state.value),
+    /** The call that the task will be, for whoever must know whether it may be made. */
+    callOf: (task: OwnedTask): Call => calls.callOf(task),
+    /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
+    outcomeOf: (task: OwnedTask): Outcome | undefined =>
+      isOver(task) && isEnded(task.row.status) && task.outcome?.ok ? task.outcome : undefined,
   });
+}
+
+/** What the parts of this file share. */
+type Shared = ReturnType<typeof createShared>;
+
+function createShared(options: RunningOptions) {
+  const running = new Map<string, OwnedTask>();
+  const onTrouble = (error: unknown) => options.logger.warn(sentence(error));
+  const news = createNews(options);
+  const ports: EffectPorts = { ...options, onWritten: (row) => options.onStatus(news.shown(row), row), onTrouble };
+  const send = taskDriver(() => effects, onTrouble);
+  const calls = callEffects(ports, send);
+  const closing = createClosing(running);
+  const effects: Effects = {
+    ...rowEffects(ports, send),
+    ...calls.effects,
+    ...timeEffects(ports, send),
+    ...news.effects,
+    close({ row }) {
+      running.delete(row.id);
+      options.waiters.wake(row.id);
+      closing.review();
+    },
+    discard({ row }) {
+      running.delete(row.id);
+      closing.review();
+    },
+  };
+  /** Resolves with whether the write stands that this event orders. */
+  const ordered = (task: OwnedTask, event: 'create' | 'cancel'): Promise<boolean> =>
+    new Promise((settle) => send(task, event, { settle }) || settle(false));
+  return { options, running, news, send, calls, closing, ordered };
+}
+
+/** How a task comes to run here. */
+function beginnings({ options, running, send, calls, ordered }: Shared) {
+  const { rows, rules, logger } = options;
+  return {
+    /** Resolves with whether its row is on the disk. */
+    create(task: OwnedTask): Promise<boolean> {
+      running.set(task.row.id, task);
+      return ordered(task, 'create');
+    },
+    /** One that was left by another daemon, or by nobody, goes on as far as that can be done without doing anything twice. */
+    adopt(row: TaskRow): void {
+      const params = rows.paramsOf(row.id);
+      const task = newTask(row, params ?? NOTHING);
+      running.set(row.id, task);
+      logger.warn({ server: row.server, task: row.id.slice(0, 8), tool: row.tool, phase: row.phase }, 'task adopted');
+      if (row.status === 'input_required') send(task, 'adopted.asking');
+      if (!params) calls.settled(task, unreadable(row));
+      else if (row.phase === 'queued') send(task, 'adopted.queued');
+      else if (row.upstream !== null && rules.isRemote(row.server)) send(task, 'adopted.followed');
+      else calls.settled(task, interrupted(row));
+    },
+  };
+}
+
+/** What people, servers and other daemons do to it. */
+function changes({ options, running, news, send, ordered }: Shared) {
+  const { rows, waiters } = options;
+
+  /** The row is somebody else's now, or is over. */
+  const isLost = ({ row }: OwnedTask, now: TaskRow | undefined): boolean =>
+    now?.epoch !== row.epoch || isEnded(now.status);
 
   return {
-    ...{ shown, announce },
-    get: (id: string): Live | undefined => running.get(id),
-    /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
-    outcomeOf({ row }: Live): Outcome | undefined {
-      const outcome = endings.get(row);
-      return outcome?.ok ? outcome : undefined;
+    /** Resolves with whether it was this that ended it, whichever daemon runs it. */
+    async cancel(row: TaskRow): Promise<boolean> {
+      const isCancelled = await ordered(running.get(row.id) ?? newTask(row, NOTHING), 'cancel');
+      failpoint('task.cancelled');
+      const cancelled = isCancelled ? rows.find(row.id) : undefined;
+      if (cancelled) send(running.get(row.id) ?? newTask(row, NOTHING), 'cancelled', { row: cancelled });
+      return isCancelled;
     },
-    get size() {
-      return running.size;
-    },
-    begin(row: TaskRow, params: Buffer, canAnswer?: Order['canAnswer']): Live {
-      const live = createLive(world, { row, params, ...(canAnswer && { canAnswer }) });
-      running.set(row.id, live);
-      return live;
+    /** A question was opened on its behalf, or is done with. */
+    asked(id: string, change: 1 | -1): void {
+      const task = running.get(id);
+      if (!task) return;
+      task.questions += change;
+      review(task, send);
     },
     /** Another daemon has changed a row, or tells of a call that it makes. */
     told(id: string, progress: Progress | undefined): void {
-      const live = running.get(id);
+      const task = running.get(id);
       const row = rows.find(id);
-      const isLost = live !== undefined && (row?.epoch !== live.row.epoch || isEnded(row.status));
-      if (isLost) live.lost();
-      if (row && (isLost || !live))
-        tell(newsOf(row, progress, progress && progressTokenOf(rows.paramsOf(id) ?? NOTHING)));
+      const isTaken = task !== undefined && isLost(task, row) && send(task, 'row.lost');
+      if (row && (isTaken || !task))
+        options.tell(news.of(row, progress, progress && progressTokenOf(rows.paramsOf(id) ?? NOTHING)));
       waiters.wake(id);
     },
     /** After a sleep: whatever was given to others meanwhile is lost. */
     overslept(): void {
-      const own = new Map(rows.own().map((row) => [row.id, row.epoch]));
-      for (const live of [...running.values()]) if (own.get(live.row.id) !== live.row.epoch) live.lost();
+      const own = new Map(rows.own().map((row) => [row.id, row]));
+      for (const task of [...running.values()]) if (isLost(task, own.get(task.row.id))) send(task, 'row.lost');
     },
+  };
+}
+
+/** How tasks are left when the daemon stops. */
+function farewell({ options: { world, rules }, running, send, closing }: Shared) {
+  return {
     /** What has not been sent, or goes on without us, is for whoever comes next; what was sent is waited for. */
-    async release(): Promise<void> {
-      clearInterval(timer);
-      const goesOn = ({ row }: Live) =>
-        row.phase === 'queued' || (row.upstream !== null && reruns.isRemote(row.server));
-      for (const live of running.values()) live.leave();
-      const free = [...running.values()].filter(goesOn);
-      await Promise.all(free.map((live) => live.release()));
-      for (const { row } of free) peers.tell(row.id);
+    async leave(): Promise<void> {
+      for (const task of [...running.values()]) {
+        const { row } = task;
+        task.mayRerun = rules.mayRerun(row);
+        send(task, row.upstream !== null && rules.isRemote(row.server) ? 'leave.followed' : 'leave');
+      }
+      await closing.untilNone((task) => isIn(task, 'releasing'));
     },
     /** Resolves when all have come to their end; a disk that refuses the last word is not waited for long. */
     async ended(): Promise<void> {
-      const over = Promise.all([...running.values()].map((live) => live.over));
-      await Promise.race([over, wait(LAST_WORD_MS, undefined, { ref: false })]);
+      const patience = new Promise<void>((resolve) => void world.after(LAST_WORD_MS, resolve));
+      await Promise.race([closing.untilNone(() => true), patience]);
+    },
+  };
+}
+
+/** What is told of tasks, and to whom. */
+function createNews({ world, rows, settings, waiters, peers, tell, onStatus, onProgress, logger }: RunningOptions) {
+  const shown = (row: TaskRow): TaskView => viewOf(row, settings().pollMs);
+
+  const of = (row: TaskRow, signal?: Signal, progressToken?: string): TaskNews => ({
+    task: shown(row),
+    session: row.session ?? undefined,
+    ...(signal && { signal }),
+    ...(progressToken !== undefined && { progressToken }),
+  });
+
+  /** The row is another, and everybody is to know. */
+  function announce(row: TaskRow): void {
+    if (row.session !== null) tell(of(row));
+    peers.tell(row.id);
+    waiters.wake(row.id);
+    logger.info({ server: row.server, task: row.id.slice(0, 8), tool: row.tool, status: row.status }, 'task');
+  }
+
+  /** Progress is written now and then, for those who look from elsewhere. */
+  function keep(task: OwnedTask, progress: Progress): void {
+    task.row = { ...task.row, progress: progressToKeep(progress) };
+    if (world.now() - task.progressAt < PROGRESS_MS) return;
+    task.progressAt = world.now();
+    rows.setProgress(task.row);
+  }
+
+  return {
+    shown,
+    of,
+    effects: {
+      tell: (task: OwnedTask, { shown: row }: Brought) => announce(row ?? task.row),
+      /** Nothing was published when it was written: whoever cancels does not know whose task it is. */
+      tellCancelled({ row }: OwnedTask): void {
+        onStatus(shown(row));
+        announce(row);
+      },
+      tellPeers: ({ row }: OwnedTask) => peers.tell(row.id),
+      relay(task: OwnedTask, { signal }: Brought): void {
+        if (!signal) return;
+        const { row } = task;
+        const isHere = tell(of(row, signal, task.progressToken));
+        if (signal.type !== 'progress') return;
+        onProgress(shown(row), signal);
+        if (row.session && !isHere) peers.tell(row.id, signal);
+        waiters.touch();
+        keep(task, signal);
+      },
+    },
+  };
+}
+
+/** Who waits until tasks are gone from here. */
+function createClosing(running: ReadonlyMap<string, OwnedTask>) {
+  const waiting = new Set<() => void>();
+
+  function has(isSuch: (task: OwnedTask) => boolean): boolean {
+    for (const task of running.values()) if (isSuch(task)) return true;
+    return false;
+  }
+
+  return {
+    review(): void {
+      for (const look of waiting) look();
+    },
+    untilNone(isSuch: (task: OwnedTask) => boolean): Promise<void> {
+      return new Promise((resolve) => {
+        const look = (): void => {
+          if (has(isSuch)) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+      });
     },
   };
 }

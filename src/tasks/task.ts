@@ -1,7 +1,9 @@
 // The words of tasks: a call whose outcome is kept and fetched later. A task belongs to a principal, whichever of its hosts
-// made it and whichever daemon runs it; the id of another's is answered exactly as one that there is not.
+// made it and whichever daemon runs it; another principal's id is answered exactly as one that does not exist.
 
 import type { Door, Outcome, Signal, TaskView } from '../calls/call.ts';
+import { TroupeError } from '../protocol/failures.ts';
+import type { TaskRow } from '../store/rows.ts';
 
 /** What shall be called as a task. */
 export type Order = {
@@ -53,3 +55,45 @@ export type Tasks = {
   /** Resolves when the version is no longer that one, or after some seconds. */
   changed(since: number): Promise<void>;
 };
+
+// ── Views ────────────────────────────────────────────────────────────────────
+
+const LATEST = Number.MAX_SAFE_INTEGER;
+
+export function viewOf(row: TaskRow, pollInterval: number): TaskView {
+  const { message, progress } = row;
+  return {
+    taskId: row.id,
+    status: row.status,
+    ...(message !== null && { statusMessage: message }),
+    createdAt: isoOf(row.created_at),
+    lastUpdatedAt: isoOf(row.updated_at),
+    ttl: row.ttl,
+    pollInterval,
+    server: row.server,
+    tool: row.tool,
+    principal: row.principal,
+    phase: row.phase,
+    attempt: row.attempt,
+    ...(progress !== null && { progress: JSON.parse(progress) }),
+  };
+}
+
+export const cursorOf = ({ seq }: TaskRow): string => Buffer.from(`task ${seq}`).toString('base64url');
+
+/** The place in the list that the next page begins after. */
+export function placeOf(cursor: string | undefined): number {
+  if (cursor === undefined) return LATEST;
+  const [, seq] = /^task (\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (seq === undefined)
+    throw new TroupeError('invalid', 'the cursor is none; leave it out to begin with the first page');
+  return Number(seq);
+}
+
+/** The same moment is often told twice. */
+function isoOf(at: number): string {
+  if (at !== last.at) last = { at, text: new Date(at).toISOString() };
+  return last.text;
+}
+
+let last = { at: Number.NaN, text: '' };

@@ -1,7 +1,6 @@
-// Everything that tasks need, put together: their rows and their clock, the lives of the daemons beside this one, what is told
-// of them on the bus, and what is kept of who did what with them.
+// Everything that tasks need, put together: their rows and their clock, the owners beside this one, what is told of tasks on the
+// bus, and the audit of who did what with them.
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import type { Logger } from 'pino';
 import type { Events } from '../bus/events.ts';
@@ -11,9 +10,10 @@ import { sentence } from '../protocol/failures.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
-import { createLives } from './lives.ts';
+import { realWorld, type World } from '../world/world.ts';
+import { createOwners } from './owners.ts';
 import { createPeers } from './peers.ts';
-import { createRows } from './rows.ts';
+import { createTaskRows } from './rows.ts';
 import { type Audited, createTasks, type TasksOptions } from './tasks.ts';
 import { createWaiters } from './waiters.ts';
 
@@ -30,36 +30,53 @@ export type TaskingOptions = Pick<TasksOptions, 'fleet' | 'tell'> & {
   readonly isAlive: (daemon: string) => boolean;
   readonly family: string;
   readonly logger: Logger;
+  readonly world?: World;
 };
 export type Tasking = ReturnType<typeof createTasking>;
 
 const PATIENCE_MS = 1_000;
 
 export function createTasking(options: TaskingOptions) {
-  const { config, store, seal, clock, events, subjects, daemon, isAlive, fleet, tell, logger } = options;
+  const { store, clock, events, daemon, isAlive, fleet, tell, logger, world = realWorld } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
-  const lives = createLives({
-    ...{ store, clock, daemon, isAlive, onTrouble },
+  const settings = () => options.config().tasks;
+  const owners = createOwners({
+    world,
+    store,
+    clock,
+    daemon,
+    isAlive,
     isNeeded: () => tasks.isNeeded() || rows.unfinished() > 0,
     onOverslept: () => tasks.overslept(),
+    onTrouble,
   });
-  const settings = () => config().tasks;
-  const rows = createRows({ store, seal, clock, life: lives.id, settings });
+  const rows = createTaskRows({ world, store, seal: options.seal, clock, owner: owners.id, settings });
   const peers = createPeers({
-    ...{ subject: subjects.taskPeers(options.family), life: lives.id, onTrouble },
+    subject: options.subjects.taskPeers(options.family),
+    owner: owners.id,
     onTold: (id, progress) => tasks.told(id, progress),
+    onTrouble,
   });
   const tasks = createTasks({
-    ...{ settings, rows, lives, waiters: createWaiters(), peers, fleet, tell, audit, logger },
+    world,
+    settings,
+    rows,
+    owners,
+    waiters: createWaiters(world),
+    peers,
+    fleet,
+    tell,
+    audit,
+    logger,
     onStatus: events.taskStatus,
     onProgress({ taskId, principal }, { type: _, ...progress }) {
       events.progress(taskId, principal, progress);
     },
   });
 
-  /** Never what was called with, nor what came of it. */
+  /** Neither the params nor the result of a call. */
   function audit({ id, principal, server, tool }: Audited, method: string, outcome: string): void {
-    const about = [Date.now(), options.name, 'task', principal, id, server, method, tool.slice(0, 1_024), outcome];
+    const about = [world.date(), options.name, 'task', principal, id, server, method, tool.slice(0, 1_024), outcome];
     store.write('addAudit', about.concat(0, '', 0, 0, 0));
   }
 
@@ -67,14 +84,15 @@ export function createTasking(options: TaskingOptions) {
     ...tasks,
     async start(): Promise<void> {
       // A database that another program holds keeps nobody from starting.
-      await Promise.race([lives.start(), wait(PATIENCE_MS, undefined, { ref: false })]);
+      const patience = new Promise<void>((resolve) => void world.after(PATIENCE_MS, resolve));
+      await Promise.race([owners.start(), patience]);
       tasks.start();
     },
     online: (nc: NatsConnection): void => peers.online(nc),
     async close(): Promise<void> {
       await tasks.ended();
       peers.close();
-      await lives.close();
+      await owners.close();
     },
   };
 }

@@ -1,78 +1,137 @@
-// All tasks, whichever daemon runs them. An id is given out when its row is on the disk; from then on the row is the truth,
-// whoever is asked.
+// All tasks, whichever daemon runs them. An id is given out when its row is on the disk; from then on the row is the truth, for
+// every daemon that is asked.
 
 import type { Outcome, TaskView } from '../calls/call.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { isEnded } from '../protocol/tasks.ts';
-import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';
+import { type Allowance, allowance } from '../telemetry/allowance.ts';
 import { failpoint } from '../telemetry/failpoints.ts';
 import { startAdoption } from './adoption.ts';
-import { createGuesses } from './guesses.ts';
-import type { Lives } from './lives.ts';
-import { createReruns } from './reruns.ts';
+import { newTask, type OwnedTask } from './owned-task.ts';
+import type { Owners } from './owners.ts';
 import { createRunning, type RunningOptions } from './running.ts';
-import type { Order, Principal, Tasks } from './task.ts';
-import { cursorOf, placeOf } from './views.ts';
+import { availableServers, canBeSent, serverRules, type TaskFleet } from './servers.ts';
+import { cursorOf, type Order, type Principal, placeOf, type Tasks } from './task.ts';
 
-export type TasksOptions = Omit<RunningOptions, 'reruns' | 'fleet'> & {
-  readonly lives: Lives;
-  readonly fleet: Pick<Fleet, 'submit' | 'cancel' | 'isClear' | 'refusalOf' | 'member' | 'members' | 'memberFor'>;
+export type TasksOptions = Omit<RunningOptions, 'rules' | 'fleet'> & {
+  readonly owners: Owners;
+  readonly fleet: TaskFleet;
   readonly audit: (about: Audited, method: string, outcome: string) => void;
 };
 export type Audited = Pick<TaskRow, 'id' | 'principal' | 'server' | 'tool'>;
+/** What the parts of this file share. */
+type Shared = TasksOptions & { readonly running: ReturnType<typeof createRunning>; readonly isClosing: () => boolean };
 
 const PAGE = 100;
 const EXPIRE_MS = 2_000;
 
 export function createTasks(options: TasksOptions) {
-  const { rows, lives, waiters, fleet, settings, audit, logger } = options;
-  const reruns = createReruns(fleet);
-  const running = createRunning({ ...options, reruns });
-  /** Those that are being added, and how many to each server. */
-  const coming = new Set<string>();
-  const arriving = new Map<string, number>();
+  const { world, rows, owners, waiters, fleet, logger } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
-  const guesses = createGuesses((principal, isRefused) => {
-    const outcome = isRefused ? 'busy' : 'unknown';
-    audit({ id: '', principal, server: '', tool: '' }, 'tasks/get', outcome);
-    if (isRefused) logger.warn({ principal }, 'asks for many tasks that are not there');
-  });
-  let adoption: ReturnType<typeof startAdoption> | undefined;
-  let expiry: NodeJS.Timeout | undefined;
+  const running = createRunning({ ...options, rules: serverRules(fleet) });
   let isClosing = false;
+  const shared: Shared = { ...options, running, isClosing: () => isClosing };
+  let adoption: ReturnType<typeof startAdoption> | undefined;
+  let stopExpiring = (): void => {};
+
+  const api: Tasks = {
+    create: taskMaker(shared),
+    ...taskLookups(shared),
+    async prune(olderMs) {
+      const count = await rows.deleteEnded(olderMs);
+      if (count > 0) waiters.touch();
+      return count;
+    },
+    get version() {
+      return waiters.version;
+    },
+    changed: waiters.changed,
+  };
+
+  return {
+    api,
+    told: running.told,
+    overslept: running.overslept,
+    unfinished: rows.unfinished,
+    asked: running.asked,
+    /** Where the tasks are that run here, in words of their chart. */
+    states: running.states,
+    /** Whether anything here must not be taken for dead. */
+    isNeeded: (): boolean => running.count() > 0,
+    start(): void {
+      adoption = startAdoption({ world, rows, owners, running, servers: () => availableServers(fleet), onTrouble });
+      stopExpiring = world.every(EXPIRE_MS, () => void rows.expire().catch(onTrouble));
+    },
+    /** Nothing new, and nobody waits here any more: the doors are about to close. */
+    stopWaiting(): void {
+      isClosing = true;
+      waiters.close();
+    },
+    /** The servers are about to stop. */
+    async leave(): Promise<void> {
+      isClosing = true;
+      stopExpiring();
+      await adoption?.stop();
+      await running.leave();
+    },
+    /** Resolves when all that was sent has come to its end, on the disk too. */
+    ended: running.ended,
+  };
+}
+
+// ── Making them ──────────────────────────────────────────────────────────────
+
+function taskMaker({ rows, owners, waiters, fleet, settings, audit, running, isClosing }: Shared) {
+  /** How many are being added for each server: they will be sent before the next one. */
+  const arriving = new Map<string, number>();
 
   async function create(order: Order): Promise<TaskView> {
-    if (isClosing) throw new TroupeError('unavailable', 'troupe stops; try again when it is back');
+    if (isClosing()) throw new TroupeError('unavailable', 'troupe stops; try again when it is back');
     const ahead = arriving.get(order.server) ?? 0;
-    const phase = reruns.mustTake(order, ahead) ? 'dispatching' : 'queued';
-    const id = rows.newId();
-    coming.add(id);
+    const task = newTask(rows.newRow(order), order.params, order.canAnswer);
+    // What can be sent at once is created as sent: one write says both.
+    if (canBeSent(fleet, running.callOf(task), ahead)) Object.assign(task.row, { phase: 'dispatching', attempt: 1 });
     arriving.set(order.server, ahead + 1);
     try {
-      lives.beat();
-      const row = (await rows.add(id, order, phase)) ?? (await addedAnew(id, order, phase));
-      if (!row) return earlier(order);
-      failpoint('task.created');
-      audit(row, 'tasks/create', 'ok');
-      const live = running.begin(row, order.params, order.canAnswer);
-      if (rows.find(id)?.epoch === row.epoch) live.run();
-      else live.lost(); // somebody has cancelled it, or taken us for dead
-      waiters.touch();
-      setImmediate(failpoint, 'task.acknowledged');
-      return running.shown(row);
+      owners.beat();
+      return (await isAdded(task, order)) ? begun(task) : earlier(order);
+    } catch (error) {
+      running.send(task, 'refused'); // one that has begun does not know this event
+      throw error;
     } finally {
-      coming.delete(id);
       arriving.set(order.server, (arriving.get(order.server) ?? 1) - 1);
     }
   }
 
+  async function isAdded(task: OwnedTask, order: Order): Promise<boolean> {
+    const isNew = (await running.create(task)) || (hasExpiredKey(order) && (await addedAnew(task)));
+    if (!isNew) running.send(task, 'refused');
+    return isNew;
+  }
+
   /** The key may be that of a task whose time is over, and that is still there. */
-  async function addedAnew(id: string, order: Order, phase: 'queued' | 'dispatching'): Promise<TaskRow | undefined> {
+  function hasExpiredKey(order: Order): boolean {
     const known = order.key === undefined ? undefined : rows.byKey(order);
-    if (!known || !rows.isOver(known)) return undefined;
+    return known !== undefined && rows.isExpired(known);
+  }
+
+  async function addedAnew(task: OwnedTask): Promise<boolean> {
     await rows.expire();
-    return rows.add(id, order, phase);
+    return running.create(task);
+  }
+
+  /** Somebody may have cancelled it before we knew of its row, or taken us for dead. */
+  function begun(task: OwnedTask): TaskView {
+    failpoint('task.created');
+    audit(task.row, 'tasks/create', 'ok');
+    const { id, epoch, phase } = task.row;
+    const made = running.shown(task.row);
+    const isOurs = rows.find(id)?.epoch === epoch;
+    running.send(task, !isOurs ? 'taken' : phase === 'queued' ? 'created.queued' : 'created.dispatching');
+    waiters.touch();
+    setImmediate(failpoint, 'task.acknowledged');
+    return made;
   }
 
   /** It was not added: the key is known, or there are too many. */
@@ -88,7 +147,16 @@ export function createTasks(options: TasksOptions) {
     );
   }
 
-  /** Who has waited for it is told how it ended, also when that was by the end of its time. */
+  return create;
+}
+
+// ── Looking at them ──────────────────────────────────────────────────────────
+
+function taskLookups(shared: Shared): Pick<Tasks, 'get' | 'list' | 'outcome' | 'cancel'> {
+  const { rows, waiters, audit, running, isClosing } = shared;
+  const refuseUnknown = unknownIds(shared);
+
+  /** With `hasWaited` one whose time is over is still told: whoever has waited for it is told how it ended. */
   function found<Row extends TaskRow>(
     id: string,
     principal: Principal,
@@ -97,26 +165,31 @@ export function createTasks(options: TasksOptions) {
   ): Row {
     const row = find(id);
     const isTheirs = row && (principal === undefined || row.principal === principal);
-    if (!isTheirs || (rows.isOver(row) && !hasWaited)) return guesses.refuse(principal, id);
+    if (!isTheirs || (rows.isExpired(row) && !hasWaited)) return refuseUnknown(principal, id);
     return row;
   }
 
+  /** A task that runs here need not be read: its end is known here first, and a daemon that takes it away wakes us. */
+  async function outcomeHere(task: OwnedTask, principal: Principal, signal?: AbortSignal) {
+    found(task.row.id, principal, () => task.row);
+    await waiters.next(task.row.id, signal);
+    return running.outcomeOf(task);
+  }
+
   async function outcome(id: string, principal: Principal, signal?: AbortSignal): Promise<Outcome> {
-    const live = running.get(id);
+    const task = running.get(id);
     let hasWaited = false;
-    if (live && !isClosing) {
-      // What runs here need not be read: its end is known here first, and whoever takes it away wakes us.
-      found(id, principal, () => live.row);
-      await waiters.next(id, signal);
+    if (task && !isClosing()) {
+      const known = await outcomeHere(task, principal, signal);
+      if (known) return fetched(task.row, known);
       hasWaited = true;
-      const known = running.outcomeOf(live);
-      if (known) return fetched(live.row, known);
     }
     for (;;) {
       const row = found(id, principal, rows.findWhole, hasWaited);
       const ended = rows.outcomeOf(row);
       if (ended) return fetched(row, ended);
-      if (isClosing) throw new TroupeError('unavailable', 'troupe stops; the task goes on, ask again when it is back');
+      if (isClosing())
+        throw new TroupeError('unavailable', 'troupe stops; the task goes on, ask again when it is back');
       await waiters.next(id, signal);
       hasWaited = true;
     }
@@ -128,74 +201,64 @@ export function createTasks(options: TasksOptions) {
   }
 
   async function cancel(id: string, principal: Principal): Promise<TaskView> {
-    const { server, status } = found(id, principal, rows.find);
-    if (isEnded(status)) throw hasEnded(status);
-    const message = 'the task was cancelled by request';
-    const isCancelled = await rows.cancel(id, { code: 'cancelled', delivery: 'outcome unknown', message, server });
-    failpoint('task.cancelled');
+    const before = found(id, principal, rows.find);
+    if (isEnded(before.status)) throw hasEnded(before.status);
+    const isCancelled = await running.cancel(before);
     const row = found(id, principal, rows.find);
     if (!isCancelled) throw hasEnded(row.status);
     audit(row, 'tasks/cancel', 'ok');
-    const live = running.get(id);
-    if (live) live.cancelled(row);
-    else running.announce(row);
     return running.shown(row);
   }
 
-  const api: Tasks = {
-    ...{ create, outcome, cancel },
+  return {
+    outcome,
+    cancel,
     get: (id, principal) => running.shown(found(id, principal, rows.find)),
     list(principal, cursor) {
       const page = rows.page(principal, placeOf(cursor), PAGE + 1);
       const last = page[PAGE - 1];
       const tasks = page
         .slice(0, PAGE)
-        .filter((row) => !rows.isOver(row))
+        .filter((row) => !rows.isExpired(row))
         .map(running.shown);
       return page.length > PAGE && last ? { tasks, next: cursorOf(last) } : { tasks };
     },
-    async prune(olderMs) {
-      const count = await rows.deleteEnded(olderMs);
-      if (count > 0) waiters.touch();
-      return count;
-    },
-    get version() {
-      return waiters.version;
-    },
-    changed: waiters.changed,
-  };
-
-  return {
-    ...{ api, told: running.told, overslept: running.overslept, unfinished: rows.unfinished },
-    asked: (id: string, change: 1 | -1): void => running.get(id)?.asked(change),
-    /** Whether anything here must not be taken for dead. */
-    isNeeded: (): boolean => running.size + coming.size > 0,
-    start(): void {
-      adoption = startAdoption({
-        ...{ rows, lives, reruns, begin: running.begin, onTrouble },
-        isKnown: (id) => running.get(id) !== undefined || coming.has(id),
-        known: () => running.size + coming.size,
-        onAdopted: ({ id, server, tool, phase }) =>
-          logger.warn({ server, task: id.slice(0, 8), tool, phase }, 'task adopted'),
-      });
-      expiry = setInterval(() => void rows.expire().catch(onTrouble), EXPIRE_MS).unref();
-    },
-    /** Nothing new, and nobody waits here any more: the doors are about to close. */
-    stopWaiting(): void {
-      isClosing = true;
-      waiters.close();
-    },
-    /** The servers are about to stop. */
-    async leave(): Promise<void> {
-      isClosing = true;
-      clearInterval(expiry);
-      await adoption?.stop();
-      await running.release();
-    },
-    /** Resolves when all that was sent has come to its end, on the disk too. */
-    ended: running.ended,
   };
 }
 
 const hasEnded = (status: string): TroupeError =>
   new TroupeError('ended', `the task has ended: it is ${status}, and stays so`);
+
+// ── Ids that do not exist ────────────────────────────────────────────────────
+
+const UNKNOWN_A_SECOND = 10;
+const MAX_PRINCIPALS = 1_000;
+
+/**
+ * A principal that asks for tasks that do not exist may be guessing ids: that is noted, and soon refused. A host that lost count
+ * of its tasks guesses nothing, so a few are free. All are told the same, whether the id is nobody's or another's.
+ */
+function unknownIds({ world, audit, logger }: Shared) {
+  const allowances = new Map<string, Allowance>();
+
+  function allowanceOf(principal: string): Allowance {
+    const found = allowances.get(principal) ?? allowance(UNKNOWN_A_SECOND, world);
+    allowances.delete(principal);
+    allowances.set(principal, found);
+    const [oldest] = allowances.keys();
+    if (allowances.size > MAX_PRINCIPALS && oldest !== undefined) allowances.delete(oldest);
+    return found;
+  }
+
+  function note(principal: string, isRefused: boolean): void {
+    audit({ id: '', principal, server: '', tool: '' }, 'tasks/get', isRefused ? 'busy' : 'unknown');
+    if (isRefused) logger.warn({ principal }, 'asks for many tasks that are not there');
+  }
+
+  return (principal: Principal, id: string): never => {
+    const isRefused = principal !== undefined && !allowanceOf(principal).take();
+    if (principal !== undefined) note(principal, isRefused);
+    if (isRefused) throw new TroupeError('busy', 'too many of these tasks are not there; wait a second');
+    throw new TroupeError('unknownName', `there is no task ${id.slice(0, 64)}; it may have expired`);
+  };
+}

@@ -1,19 +1,20 @@
-// Those who wait for a task to change: for its result, or to show a list anew. Whoever changes a row wakes them: this daemon,
-// or another one over the bus. Only what a bus that was down has not told is looked for, now and then.
+// Those who wait for a task to change: for its result, or to show a list anew. The daemon that changes a row wakes them: this
+// one, or another one over the bus. What a bus that was down has not told is found by looking at the rows now and then.
+
+import type { World } from '../world/world.ts';
 
 export type Waiters = ReturnType<typeof createWaiters>;
 
 const LONGEST_MS = 10_000;
 const LOOK_MS = 2_000;
 
-export function createWaiters() {
+export function createWaiters(world: World) {
   const tasks = new Map<string, Set<() => void>>();
   const lists = new Set<() => void>();
   let version = 1;
-  // What the bus does not tell, the rows do.
-  const timer = setInterval(() => {
+  const stopLooking = world.every(LOOK_MS, () => {
     for (const id of [...tasks.keys()]) wakeTask(id);
-  }, LOOK_MS).unref();
+  });
 
   function wakeTask(id: string): void {
     const waiting = tasks.get(id);
@@ -57,17 +58,17 @@ export function createWaiters() {
       if (since !== version) return;
       await new Promise<void>((resolve) => {
         const wake = (): void => {
-          clearTimeout(patience);
+          giveUp();
           lists.delete(wake);
           resolve();
         };
-        const patience = setTimeout(wake, LONGEST_MS).unref();
+        const giveUp = world.after(LONGEST_MS, wake);
         lists.add(wake);
       });
     },
     touch,
     close(): void {
-      clearInterval(timer);
+      stopLooking();
       for (const id of [...tasks.keys()]) wakeTask(id);
       touch();
     },

@@ -7,7 +7,8 @@ import { execa } from 'execa';
 import { expect, it } from 'vitest';
 import { openClock } from '../../src/store/clock.ts';
 import { acquireLock, isHeld } from '../../src/store/lock.ts';
-import { createLives, LEASE_MS } from '../../src/tasks/lives.ts';
+import { createOwners, LEASE_MS } from '../../src/tasks/owners.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
 import { taskStore } from '../support/task-rows.ts';
@@ -47,22 +48,22 @@ async function here() {
   const store = await taskStore(dir.path);
   const clock = await openClock(store);
   const lock = acquireLock(dir.path, 'here');
-  const lives = createLives({
-    ...{ store, clock, daemon: 'here', isNeeded: () => true },
+  const owners = createOwners({
+    ...{ world: realWorld, store, clock, daemon: 'here', isNeeded: () => true },
     isAlive: (daemon) => isHeld(dir.path, daemon, 0),
     ...{ onOverslept() {}, onTrouble() {} },
   });
-  await lives.start();
+  await owners.start();
   return {
-    ...{ path: dir.path, store, clock, lives },
+    ...{ path: dir.path, store, clock, owners },
     /** The task is ours, by looking as often as a daemon does. */
     adopted: (task: string) =>
       eventually(async () => {
-        await lives.adopt(['files']);
-        expect(store.row(task)?.owner).toBe(lives.id);
+        await owners.adopt(['files']);
+        expect(store.row(task)?.owner).toBe(owners.id);
       }, SOON),
     async [Symbol.asyncDispose]() {
-      await lives.close();
+      await owners.close();
       clock.close();
       lock?.release();
       await store.close();
@@ -76,7 +77,7 @@ it('adopts from a stopped process once its lease is over, and never hears from i
   const task = randomUUID();
   await using other = await owner(s.path, task);
   await eventually(async () => {
-    expect(await s.lives.adopt(['files'])).toBe(false); // it lives, so nothing is taken from it
+    expect(await s.owners.adopt(['files'])).toBe(false); // it lives, so nothing is taken from it
     expect(s.store.lives()).toHaveLength(2);
   });
   other.signal('SIGSTOP');
@@ -117,20 +118,21 @@ const OWNS = `
   import { acquireLock } from './dist/src/store/lock.js';
   import { openClock } from './dist/src/store/clock.js';
   import { openStore } from './dist/src/store/store.js';
-  import { createLives } from './dist/src/tasks/lives.js';
+  import { createOwners } from './dist/src/tasks/owners.js';
+  import { realWorld } from './dist/src/world/world.js';
   const [directory, task] = process.argv.slice(1);
   acquireLock(directory, 'there');
   const store = await openStore(directory);
-  const lives = createLives({
-    store, clock: await openClock(store), daemon: 'there', isAlive: () => true, isNeeded: () => true,
+  const owners = createOwners({
+    world: realWorld, store, clock: await openClock(store), daemon: 'there', isAlive: () => true, isNeeded: () => true,
     onOverslept: () => console.log('overslept'), onTrouble: (error) => console.error(error),
   });
-  await lives.start();
+  await owners.start();
   const call = Buffer.from('{}');
-  const row = [task, '_', 'files', 'read', 'cli', null, 'queued', 0, lives.id, null, 'print', 1, 1, 1, 1, 1e15, call, '_', 9];
+  const row = [task, '_', 'files', 'read', 'cli', null, 'queued', 0, owners.id, null, 'print', 1, 1, 1, 1, 1e15, call, '_', 9];
   await store.commit('addTask', row);
   console.log('owned');
-  const mine = [task, lives.id, 1];
+  const mine = [task, owners.id, 1];
   const words = [
     ['dispatchTask', []], ['requeueTask', [0, 'again', 2]], ['setTaskUpstream', ['up']],
     ['setTaskStatus', ['working', null, 2]], ['setTaskProgress', ['{}']],

@@ -1,9 +1,10 @@
 // Who lives and who may be taken for dead: by the lock, the boot and the beat, and never by who was away himself.
-// Time is played here; test/contract/task-lives-stopped.test.ts stops a real process.
+// Time is played here; test/contract/task-owners-stopped.test.ts stops a real process.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Clock } from '../../src/store/clock.ts';
-import { BEAT_MS, createLives, LEASE_MS, type LivesOptions } from '../../src/tasks/lives.ts';
+import { BEAT_MS, createOwners, LEASE_MS, type OwnersOptions } from '../../src/tasks/owners.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { scratch } from '../support/scratch.ts';
 import { taskStore } from '../support/task-rows.ts';
 
@@ -13,7 +14,7 @@ afterEach(() => void vi.useRealTimers());
 const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 /** One daemon named `here` in a world whose time and whose locks the test holds. */
-async function stage(options: Partial<LivesOptions> = {}) {
+async function stage(options: Partial<OwnersOptions> = {}) {
   const dir = await scratch();
   const store = await taskStore(dir.path);
   let uptime = 1_000_000;
@@ -22,15 +23,15 @@ async function stage(options: Partial<LivesOptions> = {}) {
   const looked: string[] = [];
   const oversleeps: number[] = [];
   const troubles: unknown[] = [];
-  const lives = createLives({
-    ...{ store, clock, daemon: 'here', isNeeded: () => true },
+  const owners = createOwners({
+    ...{ world: realWorld, store, clock, daemon: 'here', isNeeded: () => true },
     isAlive: (daemon) => looked.push(daemon) > 0 && held.has(daemon),
     onOverslept: () => oversleeps.push(uptime),
     onTrouble: (error) => troubles.push(error),
     ...options,
   });
   return {
-    ...{ store, lives, held, looked, oversleeps, troubles },
+    ...{ store, owners, held, looked, oversleeps, troubles },
     now: () => uptime,
     /** A life of another daemon whose last beat is so long ago. */
     other: (id: string, daemon: string, agoMs: number, boot = 'this boot') =>
@@ -50,7 +51,7 @@ async function stage(options: Partial<LivesOptions> = {}) {
       uptime += ms;
     },
     async [Symbol.asyncDispose]() {
-      await lives.close();
+      await owners.close();
       await store.close();
       await dir[Symbol.asyncDispose]();
     },
@@ -62,18 +63,18 @@ describe('a life', () => {
     await using s = await stage();
     await s.other('my last life', 'here', 0);
     await s.other('a neighbour', 'there', 0);
-    await s.lives.start();
-    expect(s.lives.id).toMatch(/^[0-9a-f]{32}$/);
+    await s.owners.start();
+    expect(s.owners.id).toMatch(/^[0-9a-f]{32}$/);
     expect(
       s.store
         .lives()
         .map(({ id }) => id)
         .sort(),
-    ).toEqual([s.lives.id, 'a neighbour'].sort());
-    await s.lives.close();
+    ).toEqual([s.owners.id, 'a neighbour'].sort());
+    await s.owners.close();
     expect(s.store.lives().map(({ id }) => id)).toEqual(['a neighbour']);
     s.sleep(60_000);
-    s.lives.beat();
+    s.owners.beat();
     await s.run(2_000);
     expect(s.store.lives(), 'no beat brings it back').toHaveLength(1);
   });
@@ -81,29 +82,29 @@ describe('a life', () => {
   it('beats while somebody has an unfinished task, and writes nothing else', async () => {
     let isNeeded = false;
     await using s = await stage({ isNeeded: () => isNeeded });
-    await s.lives.start();
-    const first = s.beatOf(s.lives.id);
+    await s.owners.start();
+    const first = s.beatOf(s.owners.id);
     await s.run(10_000);
-    expect(s.beatOf(s.lives.id)).toBe(first);
+    expect(s.beatOf(s.owners.id)).toBe(first);
     isNeeded = true;
     await s.run(10_000);
-    expect(s.now() - (s.beatOf(s.lives.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
+    expect(s.now() - (s.beatOf(s.owners.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
     expect(s.oversleeps, 'a rest is no oversleep').toEqual([]);
   });
 
   it('is fresh on the disk before the first task that is written after its beat', async () => {
     let isNeeded = false;
     await using s = await stage({ isNeeded: () => isNeeded });
-    await s.lives.start();
+    await s.owners.start();
     await s.run(60_000);
-    s.lives.beat();
-    isNeeded = await s.store.add({ id: 't', owner: s.lives.id });
-    expect(s.now() - (s.beatOf(s.lives.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
+    s.owners.beat();
+    isNeeded = await s.store.add({ id: 't', owner: s.owners.id });
+    expect(s.now() - (s.beatOf(s.owners.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
   });
 
   it('says once that it was silent too long, when it is back', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.run(5_000);
     s.sleep(LEASE_MS - BEAT_MS - 1);
     await s.run(BEAT_MS);
@@ -116,7 +117,7 @@ describe('a life', () => {
   it('starts on a store that refuses, and reports it', async () => {
     await using s = await stage();
     await s.store.close();
-    await s.lives.start();
+    await s.owners.start();
     expect(s.troubles).toMatchObject([{ code: 'unavailable' }]);
   });
 
@@ -127,64 +128,64 @@ describe('a life', () => {
       return true;
     };
     await using s = await stage({ isNeeded });
-    await s.lives.start();
+    await s.owners.start();
     await s.run(1_000);
     expect(s.troubles.length).toBeGreaterThan(0);
     fails = false;
     await s.run(1_000);
-    expect(s.now() - (s.beatOf(s.lives.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
+    expect(s.now() - (s.beatOf(s.owners.id) ?? 0)).toBeLessThanOrEqual(BEAT_MS);
   });
 });
 
 describe('dead is', () => {
   it('nobody, who is not known, who was of another boot or of our own name, and whose lock is free', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.other('of another boot', 'there', 0, 'that boot');
     await s.other('of our name', 'here', 0);
     await s.other('unlocked', 'gone', 1_500);
     const owners = ['', 'unknown', 'of another boot', 'of our name', 'unlocked'];
-    expect(s.lives.dead([...owners, s.lives.id])).toEqual(owners.map((owner) => ({ owner, minBeat: ALWAYS })));
+    expect(s.owners.dead([...owners, s.owners.id])).toEqual(owners.map((owner) => ({ owner, minBeat: ALWAYS })));
   });
 
   it('not who has just beaten, whose lock is not even looked at', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.other('fresh', 'gone', 900);
-    expect([s.lives.dead(['fresh', s.lives.id]), s.looked]).toEqual([[], []]);
+    expect([s.owners.dead(['fresh', s.owners.id]), s.looked]).toEqual([[], []]);
   });
 
   it('who has been silent for a lease though its lock is held, for a life that was not', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.other('silent', 'there', 0);
     await s.run(LEASE_MS - BEAT_MS);
-    expect(s.lives.dead(['silent'])).toEqual([]);
+    expect(s.owners.dead(['silent'])).toEqual([]);
     await s.run(BEAT_MS);
-    expect(s.lives.dead(['silent'])).toEqual([{ owner: 'silent', minBeat: s.now() - LEASE_MS }]);
+    expect(s.owners.dead(['silent'])).toEqual([{ owner: 'silent', minBeat: s.now() - LEASE_MS }]);
   });
 
   it('not who was silent while we were away too, until it has had time to come back', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.run(10_000);
     await s.other('asleep', 'there', 0);
     s.sleep(8 * 3_600_000); // the lid was closed
-    expect(s.lives.dead(['asleep']), 'before our first beat').toEqual([]);
+    expect(s.owners.dead(['asleep']), 'before our first beat').toEqual([]);
     await s.run(BEAT_MS);
-    expect(s.lives.dead(['asleep']), 'after our first beat').toEqual([]);
+    expect(s.owners.dead(['asleep']), 'after our first beat').toEqual([]);
     await s.run(LEASE_MS);
-    expect(s.lives.dead(['asleep']).map(({ owner }) => owner)).toEqual(['asleep']);
+    expect(s.owners.dead(['asleep']).map(({ owner }) => owner)).toEqual(['asleep']);
     await s.other('asleep', 'there', 0);
-    expect(s.lives.dead(['asleep']), 'it is back').toEqual([]);
+    expect(s.owners.dead(['asleep']), 'it is back').toEqual([]);
   });
 
   it('asked once of each lock in a look, however many lives there are', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     const owners = Array.from({ length: 10 }, (_, i) => `life ${i}`);
     for (const [i, owner] of owners.entries()) await s.other(owner, i % 2 ? 'there' : 'elsewhere', 1_500);
-    expect(s.lives.dead(owners)).toEqual([]);
+    expect(s.owners.dead(owners)).toEqual([]);
     expect(s.looked.sort()).toEqual(['elsewhere', 'there']);
   });
 });
@@ -192,27 +193,27 @@ describe('dead is', () => {
 describe('adopting', () => {
   it('takes what the dead have left, for servers that there are, and nothing of the living', async () => {
     await using s = await stage();
-    await s.lives.start();
+    await s.owners.start();
     await s.other('living', 'there', 0);
     await s.other('killed', 'gone', 1_500);
     await s.store.add({ id: 'theirs', owner: 'living' });
-    expect(await s.lives.adopt(['files'])).toBe(false);
+    expect(await s.owners.adopt(['files'])).toBe(false);
     await s.store.add({ id: 'left', owner: 'killed' });
     await s.store.add({ id: 'nobody’s', owner: '' });
     await s.store.add({ id: 'no server', owner: 'killed', server: 'removed' });
     await s.store.add({ id: 'sent', owner: 'killed', server: 'removed', phase: 'dispatching' });
     s.sleep(BEAT_MS);
-    expect(await s.lives.adopt(['files'])).toBe(true);
+    expect(await s.owners.adopt(['files'])).toBe(true);
     const owners = Object.fromEntries(
       ['theirs', 'left', 'nobody’s', 'no server', 'sent'].map((id) => [id, s.store.row(id)]),
     );
     expect(owners).toMatchObject({
       theirs: { owner: 'living', epoch: 1 },
-      left: { owner: s.lives.id, epoch: 2 },
-      'nobody’s': { owner: s.lives.id, epoch: 2 },
+      left: { owner: s.owners.id, epoch: 2 },
+      'nobody’s': { owner: s.owners.id, epoch: 2 },
       'no server': { owner: 'killed', epoch: 1 },
-      sent: { owner: s.lives.id, epoch: 2 },
+      sent: { owner: s.owners.id, epoch: 2 },
     });
-    expect(s.beatOf(s.lives.id), 'they are not nobody’s again').toBe(s.now());
+    expect(s.beatOf(s.owners.id), 'they are not nobody’s again').toBe(s.now());
   });
 });
