@@ -15,11 +15,8 @@ import { type NatsAsks, natsAsks } from '../doors/nats-asks.ts';
 import { type NatsTasks, natsTasks } from '../doors/nats-tasks.ts';
 import { pipeDoor } from '../doors/pipe.ts';
 import { type RpcDoor, rpcDoor } from '../doors/rpc.ts';
-import { askMethods } from '../operations/asks.ts';
-import { rootMethods } from '../operations/roots.ts';
-import { controlMethods } from '../operations/servers.ts';
+import type { Ports } from '../operations/operations.ts';
 import { environmentOf, statusOf } from '../operations/status.ts';
-import { taskMethods } from '../operations/tasks.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
@@ -117,19 +114,21 @@ export async function openDoors(options: DoorsOptions) {
       },
     });
   const environment = () => environmentOf(the('bus'), hosts.status, hosts.token);
-  const methods = controlMethods({
+  const ports: Ports = {
     fleet,
-    oauth: the('serving').logins,
     catalog,
+    inbox: asking.inbox,
+    tasks,
+    roots,
+    oauth: the('serving').logins,
     status,
     environment,
     reload,
     stop: options.stop,
-    more: { ...askMethods(asking.inbox), ...taskMethods(tasks), ...rootMethods(roots) },
-  });
+  };
   const onFault = (error: unknown) => logger.error(sentence(error));
   const hosts = await openHostDoors(options, hosting);
-  const control = await openControl(paths.socket, fleet, methods, pipeDoor(sessions, onFault));
+  const control = await openControl({ path: paths.socket, ports, mcp: pipeDoor(sessions, onFault) });
   const watcher = watchConfig(paths.config, () => {
     reload().catch((error) => {
       refused = sentence(error);

@@ -2,7 +2,6 @@
 // how they are put together.
 
 import { hostname } from 'node:os';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import { createBudget } from '../asks/models/budget.ts';
 import { createModels, type Models } from '../asks/models/models.ts';
@@ -163,8 +162,7 @@ export function createParts(options: PartsOptions) {
     async closeServers(): Promise<void> {
       await built.hosting?.close();
       built.serving?.close();
-      built.fleet?.stop();
-      while (built.fleet && !built.fleet.isStopped) await wait(20);
+      await built.fleet?.stop();
       await built.serving?.tasking.close();
       const runaways = await endMarked(marker);
       if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');

@@ -2,7 +2,7 @@
 // each change of a state opens or closes the lane of that server and is told to whoever listens.
 
 import type { Logger } from 'pino';
-import { type AnyActorRef, createActor, type InspectionEvent, type SnapshotFrom } from 'xstate';
+import { type AnyActorRef, createActor, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
 import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Launch, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
@@ -48,6 +48,7 @@ export function createFleet(options: FleetOptions) {
   const { catalog, logger, driver, onState, onCrash } = options;
   const members = new Map<string, Member>();
   const isLatest = latestOnly();
+  const watchers = new Set<(member: Member) => void>();
 
   const connection = serverConnection({ ...options, memberOf: (name) => members.get(name) as Member });
   const server = contained(serverMachine.provide({ actors: { connection } }));
@@ -74,6 +75,7 @@ export function createFleet(options: FleetOptions) {
     if (member.state === state) return;
     Object.assign(member, { state, since: Date.now() });
     member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
+    for (const watcher of watchers) watcher(member);
     if (member.first) return; // the first process of a pool stands for them all
     if (state !== 'ready') catalog.expire(member.name);
     onState(member);
@@ -192,9 +194,15 @@ export function createFleet(options: FleetOptions) {
           else retune(enlist(member.name, fitting(member.name, config)));
         }
     },
-    stop: () => fleet.send({ type: 'stop' }),
-    get isStopped() {
-      return fleet.getSnapshot().status !== 'active';
+    /** Tells of every change of a server's state, also of the further processes of a pool, until the listener leaves. */
+    watch(listener: (member: Member) => void): () => void {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
+    },
+    /** Resolves when every server has stopped. */
+    async stop(): Promise<void> {
+      fleet.send({ type: 'stop' });
+      await waitFor(fleet, ({ status }) => status !== 'active').catch(() => {}); // an error was told to `onCrash`
     },
   };
 }

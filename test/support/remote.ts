@@ -93,8 +93,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
         return names;
       }),
     async [Symbol.asyncDispose]() {
-      fleet.stop();
-      await eventually(() => fleet.isStopped, 10_000);
+      await fleet.stop();
       await store.close();
       await dir[Symbol.asyncDispose]();
     },
