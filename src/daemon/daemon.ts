@@ -12,8 +12,8 @@ import { VERSION } from '../protocol/version.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
+import { type LoadedConfig, readConfig } from './configuration.ts';
 import { createParts, type Parts } from './parts.ts';
-import { readConfig, type Settings } from './settings.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
@@ -37,11 +37,16 @@ const SWEEP_MS = 2_000;
 
 export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
-  const config = readOrRelease(paths, env, lock);
-  const log = openLog(paths.logs, config.config.logLevel, basename(paths.logFile));
-  for (const warning of config.warnings) log.logger.warn(formatComplaint(warning));
+  const { config, warnings } = readOrRelease(paths, env, lock);
+  const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
+  for (const warning of warnings) log.logger.warn(formatComplaint(warning));
   const parts = createParts({
-    ...{ paths, env, log, config: config.config, say: announcer(announce), ...(http !== undefined && { http }) },
+    paths,
+    env,
+    log,
+    config,
+    say: announcer(announce),
+    ...(http !== undefined && { http }),
     stop: () => actor.send({ type: 'stop' }),
     crash: (why) => actor.send({ type: 'crashed', why }),
     stateOf: () => stateOf(actor.getSnapshot().value),
@@ -76,7 +81,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
 }
 
 /** Whoever cannot read the configuration must not keep others from the state directory. */
-function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): Settings {
+function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig {
   try {
     return readConfig(paths, env);
   } catch (error) {

@@ -9,19 +9,17 @@ import { type Bus, createBus } from '../bus/bus.ts';
 import { createEvents, type Events } from '../bus/events.ts';
 import { outbox } from '../bus/outbox.ts';
 import { subjects } from '../bus/subjects.ts';
-import type { Catalog } from '../catalog/catalog.ts';
 import { daemonName } from '../config/names.ts';
 import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
-import type { Fleet } from '../servers/fleet.ts';
 import { endMarked } from '../servers/sweep.ts';
-import type { Hosting } from '../sessions/hosting.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Announcer } from './announce.ts';
-import { openDoors } from './doors.ts';
+import { createConfiguration } from './configuration.ts';
+import { type Doors, openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
 import { type PluginHost, startPlugins } from './plugin-host.ts';
 import { pluginView } from './plugin-view.ts';
@@ -39,24 +37,22 @@ export type PartsOptions = {
   readonly crash: (why: string) => void;
   readonly stateOf: () => string;
 };
-export type Parts = ReturnType<typeof createParts>;
-
 /** What exists once its part is open. */
 export type Built = {
   store: Store;
   clock: Clock;
-  bus: Bus;
   events: Events;
+  bus: Bus;
+  /** The connection to NATS, while there is or was one. */
+  nc: NatsConnection;
   models: Models;
   plugins: PluginHost;
-  catalog: Catalog;
-  fleet: Fleet;
   serving: Serving;
-  hosting: Hosting;
-  doors: Awaited<ReturnType<typeof openDoors>>;
-  nc: NatsConnection;
+  doors: Doors;
 };
-export type The = <Name extends keyof Built>(name: Name) => Built[Name];
+/** Throws for a part that is not open yet: the daemon's machine opens them in order. */
+export type PartOf = <Name extends keyof Built>(name: Name) => Built[Name];
+export type Parts = ReturnType<typeof createParts>;
 
 const HEARTBEAT_MS = 5_000;
 
@@ -64,16 +60,16 @@ export function createParts(options: PartsOptions) {
   const { paths, env, log, config, say, crash } = options;
   const { logger } = log;
   const name = daemonName(hostname(), paths.instance);
-  const marker = markerOf(paths);
   const startedAt = Date.now();
   const subject = subjects(config.nats.subject);
-  const current = { config };
+  const configuration = createConfiguration({ paths, env, logger, config });
   const built: Partial<Built> = {};
-  const the: The = (part) => {
-    const found = built[part];
-    if (!found) throw new Error(`${part} is not there yet`);
+  const part: PartOf = (wanted) => {
+    const found = built[wanted];
+    if (!found) throw new Error(`${wanted} is not there yet`);
     return found as never;
   };
+  /** Plugins are there before the servers that they watch. */
   const watchers = new Set<(server: string) => void>();
   let heart: NodeJS.Timeout | undefined;
 
@@ -92,61 +88,66 @@ export function createParts(options: PartsOptions) {
 
     /** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
     openBus(): void {
-      built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
+      built.events = createEvents(subject, outbox(part('store')), (error) => logger.warn(sentence(error)));
       built.bus = createBus({
-        ...{ name: `troupe ${name}`, env, directory: paths.broker, user: paths.lock, cache: paths.cache },
-        ...{ nats: config.nats, logger },
+        name: `troupe ${name}`,
+        env,
+        directory: paths.broker,
+        user: paths.lock,
+        cache: paths.cache,
+        nats: config.nats,
+        logger,
         onFetch: say.waiting,
         onConnection(nc) {
           built.nc = nc;
-          the('events').online(nc);
+          part('events').online(nc);
           built.serving?.online(nc);
           built.doors?.openNats(nc);
         },
-        onReconnect: (nc) => the('events').online(nc),
-        beforeDrain: () => the('events').close(),
+        onReconnect: (nc) => part('events').online(nc),
+        beforeDrain: () => part('events').close(),
         onCrash: crash,
       });
       built.bus.start();
     },
 
     async openPlugins(): Promise<void> {
-      const models = createModels({ budget: createBudget(the('store')), logger });
+      const models = createModels({ budget: createBudget(part('store')), logger });
       built.models = models;
       const root = config.nats.subject;
-      const viewFor = (plugin: string) => pluginView({ plugin, the, models, log, watchers, root });
+      const viewFor = (plugin: string) => pluginView({ plugin, part, models, log, watchers, root });
       built.plugins = await startPlugins(config.plugins, viewFor, logger);
     },
 
     async openServers(): Promise<void> {
       const serving = createServing({
-        ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
-        models: the('models'),
-        clock: the('clock'),
-        current: () => current.config,
-        onState(member) {
-          say.changed(member);
-          for (const watcher of watchers) watcher(member.name);
-        },
+        ...options,
+        name,
+        store: part('store'),
+        clock: part('clock'),
+        events: part('events'),
+        subjects: subject,
+        models: part('models'),
+        current: () => configuration.current,
       });
-      const { catalog, fleet, hosting } = serving;
-      Object.assign(built, { catalog, fleet, hosting, serving });
+      built.serving = serving;
+      serving.fleet.watch((member) => {
+        if (member.first) return; // the first process of a pool stands for them all
+        say.changed(member);
+        for (const watcher of watchers) watcher(member.name);
+      });
+      serving.fleet.start();
       await serving.prepare(config.servers);
       await serving.asking.start();
-      fleet.start();
-      for (const server of config.servers) fleet.launch(server);
+      for (const server of config.servers) serving.fleet.launch(server);
       await serving.tasking.start();
     },
 
     async openDoors(): Promise<void> {
-      await the('bus').tried();
-      built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject, current });
-      if (built.nc) the('serving').online(built.nc);
+      await part('bus').tried();
+      built.doors = await openDoors({ ...options, part, name, startedAt, subjects: subject, configuration });
+      if (built.nc) part('serving').online(built.nc);
       if (built.nc) built.doors.openNats(built.nc);
-      const beat = () => {
-        the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
-        for (const { subscriptions } of the('fleet').members()) void subscriptions.expire();
-      };
       heart = setInterval(beat, HEARTBEAT_MS);
       heart.unref();
     },
@@ -160,11 +161,8 @@ export function createParts(options: PartsOptions) {
     },
 
     async closeServers(): Promise<void> {
-      await built.hosting?.close();
-      built.serving?.close();
-      await built.fleet?.stop();
-      await built.serving?.tasking.close();
-      const runaways = await endMarked(marker);
+      await built.serving?.close();
+      const runaways = await endMarked(markerOf(paths));
       if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');
     },
 
@@ -178,4 +176,9 @@ export function createParts(options: PartsOptions) {
     /** What a daemon that ends without a goodbye must still not leave behind. */
     abandon: () => built.bus?.abandon(),
   };
+
+  function beat(): void {
+    part('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
+    for (const { subscriptions } of part('serving').fleet.members()) void subscriptions.expire();
+  }
 }

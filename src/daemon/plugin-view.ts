@@ -6,21 +6,22 @@ import type { ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
 import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { The } from './parts.ts';
+import type { PartOf } from './parts.ts';
 
 export type ViewOptions = {
   readonly plugin: string;
-  readonly the: The;
+  readonly part: PartOf;
   readonly models: Pick<Models, 'offer'>;
   readonly log: Log;
   readonly watchers: Set<(server: string) => void>;
   readonly root: string;
 };
 
-export function pluginView({ plugin, the, models, log, watchers, root }: ViewOptions): Troupe {
+export function pluginView({ plugin, part, models, log, watchers, root }: ViewOptions): Troupe {
   const view = (name: string): ServerView | undefined => {
-    const member = the('fleet').member(name);
-    return member && { name, state: member.state, tools: the('catalog').get(member.server, 'tools').entries.length };
+    const { fleet, catalog } = part('serving');
+    const member = fleet.member(name);
+    return member && { name, state: member.state, tools: catalog.get(member.server, 'tools').entries.length };
   };
 
   const logger = log.logger.child({ plugin });
@@ -29,8 +30,8 @@ export function pluginView({ plugin, the, models, log, watchers, root }: ViewOpt
   return {
     logger,
     servers: () =>
-      the('fleet')
-        .members()
+      part('serving')
+        .fleet.members()
         .flatMap(({ name }) => view(name) ?? []),
     watch(listener) {
       const watcher = (name: string) => {
@@ -43,8 +44,13 @@ export function pluginView({ plugin, the, models, log, watchers, root }: ViewOpt
     },
     call: (server, tool, args) =>
       new Promise((resolve, reject) => {
-        const isKnown = the('fleet').submit({
-          ...{ requestId: randomUUID(), server, method: 'tools/call', name: tool, principal: '_', door: 'plugin' },
+        const isKnown = part('serving').fleet.submit({
+          requestId: randomUUID(),
+          server,
+          method: 'tools/call',
+          name: tool,
+          principal: '_',
+          door: 'plugin',
           params: Buffer.from(JSON.stringify({ name: tool, arguments: args })),
           settle: (outcome) => {
             if (outcome.ok) resolve(JSON.parse(outcome.result.toString()));
@@ -53,7 +59,7 @@ export function pluginView({ plugin, the, models, log, watchers, root }: ViewOpt
         });
         if (!isKnown) reject(new TroupeError('unknownServer', `there is no server ${server}`));
       }),
-    publish: (subject, payload) => the('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
+    publish: (subject, payload) => part('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
     mask: (mask) =>
       log.addMask((text) => {
         try {

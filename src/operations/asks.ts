@@ -4,7 +4,7 @@ import type { Inbox } from '../asks/ask.ts';
 import { isMessage, replyOf } from '../asks/replies.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { spansOf, stringOf } from '../protocol/json.ts';
-import type { Caller } from './operations.ts';
+import type { Caller } from './parameters.ts';
 
 /** Resolves with how the question ended, or `open` when more is to come. */
 export function answerAsk(

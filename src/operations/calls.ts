@@ -5,8 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { type Failure, TroupeError } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Fleet } from '../servers/fleet.ts';
-import type { Caller } from './operations.ts';
-import { type Given, OWNER } from './parameters.ts';
+import { type Caller, type Given, OWNER } from './parameters.ts';
 
 export type WantedCall = {
   readonly server: string;

@@ -3,7 +3,6 @@
 // into their parameters. The CLI loads this file, so it imports nothing heavy by value.
 
 import type { Inbox } from '../asks/ask.ts';
-import type { Signal } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Difference } from '../config/difference.ts';
 import { TroupeError } from '../protocol/failures.ts';
@@ -15,6 +14,7 @@ import { answerAsk } from './asks.ts';
 import { call, callOf } from './calls.ts';
 import { login, loginWait, logout } from './logins.ts';
 import {
+  type Caller,
   directoryOf,
   type Given,
   givenOf,
@@ -46,16 +46,6 @@ export type Ports = {
 };
 type Needs<Name extends keyof Ports> = Pick<Ports, Name>;
 
-export type Caller = {
-  /** Whose tasks and questions are meant. The owner of this machine has none, and means everybody's. */
-  readonly principal: string | undefined;
-  /** For those who answer a question too late: who was quicker. */
-  readonly by: string;
-  /** Aborts when the caller is gone or wants the result no more; its reason is a TroupeError that says which. */
-  readonly signal?: AbortSignal;
-  readonly tell?: (signal: Signal) => void;
-};
-
 /** How long the CLI waits: most are quick; a server may have to come or go; calls and tasks have deadlines of their own. */
 export type Patience = 'short' | 'long' | 'endless';
 
@@ -72,7 +62,7 @@ export type Operation<Needed, Params, Result> = {
   readonly isFinished?: boolean;
   /** From the parameters on the control socket; of what is offered there only. */
   readonly read?: (given: Given) => Params;
-  readonly run: (ports: Needed, params: Params, caller: Caller) => Result | Promise<Result>;
+  readonly run: (ports: Needed, params: Params, caller: Caller) => Result;
 };
 
 const row = <Needed, Params, Result>(operation: Operation<Needed, Params, Result>) => operation;

@@ -1,7 +1,18 @@
-// Parameters and results of operations as they pass the control socket. What does not fit is refused with a sentence that
+// Who asks for an operation, and its parameters and results as they pass the control socket. What does not fit is refused with a sentence that
 // names it; what must arrive unchanged is taken from the bytes.
 
+import type { Signal } from '../calls/call.ts';
 import { TroupeError } from '../protocol/failures.ts';
+
+export type Caller = {
+  /** Whose tasks and questions are meant. The owner of this machine has none, and means everybody's. */
+  readonly principal: string | undefined;
+  /** For those who answer a question too late: who was quicker. */
+  readonly by: string;
+  /** Aborts when the caller is gone or wants the result no more; its reason is a TroupeError that says which. */
+  readonly signal?: AbortSignal;
+  readonly tell?: (signal: Signal) => void;
+};
 
 /** The parameters as they were sent. `fields` are parsed when they are first looked at: those of a call never are. */
 export type Given = { readonly bytes: Buffer; readonly fields: Readonly<Record<string, unknown>> };

@@ -8,8 +8,7 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { Member, ServerState } from '../servers/member.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
-import type { Caller } from './operations.ts';
-import { type Json, OWNER } from './parameters.ts';
+import { type Caller, type Json, OWNER } from './parameters.ts';
 import { serverStatus } from './status.ts';
 
 type Servers = { readonly fleet: Fleet; readonly catalog: Catalog };

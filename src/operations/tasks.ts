@@ -4,8 +4,7 @@
 import { member, spansOf, stringOf } from '../protocol/json.ts';
 import type { Order, Tasks } from '../tasks/task.ts';
 import { failing } from './calls.ts';
-import type { Caller } from './operations.ts';
-import { type Given, invalid, OWNER, textOf } from './parameters.ts';
+import { type Caller, type Given, invalid, OWNER, textOf } from './parameters.ts';
 
 const LONGEST_KEY = 256;
 const OPEN_BRACE = 0x7b;

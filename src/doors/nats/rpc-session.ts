@@ -1,18 +1,18 @@
 // One MCP session over NATS: what its client says on the session's own subject, and what goes back to the client's inbox.
-// On a bus nobody says that they left: a client that is not heard of within the lease is let go, and may come back.
+// On a bus no client says that it left: one that is not heard of within the lease is let go, and may come back.
 
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
-import { type Headers, toHeaders } from '../bus/frames.ts';
-import { type FrameSender, frameJoiner, frameSender } from '../bus/rpc-frames.ts';
-import type { Subjects } from '../bus/subjects.ts';
-import { sentence } from '../protocol/failures.ts';
-import { readFrame } from '../protocol/frame.ts';
-import type { HostSession } from '../sessions/host.ts';
-import { createAnswers, ENDED } from './answers.ts';
-import { refusalFrame } from './batches.ts';
+import { type Headers, toHeaders } from '../../bus/frames.ts';
+import { type FrameSender, frameJoiner, frameSender } from '../../bus/rpc-frames.ts';
+import type { Subjects } from '../../bus/subjects.ts';
+import { sentence } from '../../protocol/failures.ts';
+import { readFrame } from '../../protocol/frame.ts';
+import type { HostSession } from '../../sessions/host.ts';
+import { createAnswers, ENDED } from '../answers.ts';
+import { refusalFrame } from '../batches.ts';
 
-export type RpcWorld = {
+export type SessionOptions = {
   readonly nc: NatsConnection;
   readonly subjects: Subjects;
   readonly daemon: string;
@@ -24,40 +24,45 @@ export type RpcWorld = {
 
 export type RpcSession = ReturnType<typeof rpcSession>;
 
-export function rpcSession(session: HostSession, world: RpcWorld) {
-  const { nc, subjects, daemon, leaseMs, onTrouble } = world;
+export function rpcSession(session: HostSession, options: SessionOptions) {
+  const { nc, subjects, daemon, leaseMs, onTrouble } = options;
   const answers = createAnswers({ send, onFault: onTrouble });
   const { inFlight } = answers;
   let sender: FrameSender | undefined;
-  let leave: (() => void) | undefined;
+  /** Lets go of the client; undefined while there is none. */
+  let detach: (() => void) | undefined;
   let isOver = false;
   let heardAt = 0;
   let sent = 0;
 
-  /** The session is this inbox's from now on: it learns the subject to speak on, and nobody is heard on the last one. */
-  function arrive(inbox: string, greeting: (status: Buffer) => Buffer, seen = 0): void {
-    leave?.();
+  /** The session is this inbox's from now on: its client learns the subject to speak on, and the last subject falls silent. */
+  function attach(inbox: string, greeting: (status: Buffer) => Buffer, seen = 0): void {
+    detach?.();
     sender?.stop();
     const outlet = frameSender(nc, publishTo(nc, inbox, onTrouble));
     const subject = subjects.session(daemon, randomBytes(16).toString('base64url'), session.principal);
-    const joiner = frameJoiner({ maxBytes: world.maxFrameBytes, onFrame: receive, onBroken: refuseSeries });
+    const joiner = frameJoiner({ maxBytes: options.maxFrameBytes, onFrame: receive, onBroken: refuseSeries });
     const subscription = nc.subscribe(subject, {
       callback: (error, msg) => (error ? onTrouble(error) : take(msg, joiner)),
     });
     const leaves = [session.attach(send), session.hold(), session.onEnded(over)];
-    leave = () => {
-      leave = undefined;
-      // What is on its way to us is still taken: the broker would not return it any more.
+    detach = () => {
+      detach = undefined;
+      // Messages that are on their way are still taken: the broker would not return them any more.
       if (!nc.isClosed()) subscription.drain().catch(onTrouble);
       for (const each of leaves) each();
     };
-    [sender, sent, heardAt] = [outlet, 0, performance.now()];
+    sender = outlet;
+    sent = 0;
+    heardAt = performance.now();
     void outlet.send(greeting(status(seen)), {
-      ...{ 'Mcp-Session-Id': session.id, 'Mcp-Session-Subject': subject, 'Mcp-Session-Lease': String(leaseMs) },
+      'Mcp-Session-Id': session.id,
+      'Mcp-Session-Subject': subject,
+      'Mcp-Session-Lease': String(leaseMs),
     });
   }
 
-  /** What a client needs to find out what was lost on the way: how much we said, and what we still work on. */
+  /** By this a client finds out what was lost on the way: how much it was sent, and which requests are worked on. */
   const status = (seen: number): Buffer =>
     Buffer.from(`{"seen":${seen},"sent":${sent},"inFlight":[${[...inFlight].join()}]}\n`);
 
@@ -70,20 +75,20 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
     if (isOver) return;
     heardAt = performance.now();
     const kind = msg.headers?.get('Mcp-Frame');
-    if (kind === 'ka') void sender?.send(status(numberOf(msg)));
+    if (kind === 'ka') void sender?.send(status(sequenceOf(msg)));
     else if (kind === 'end') end();
     else joiner(msg);
   }
 
-  /** Ended elsewhere: the client finds nobody here next time, and then learns that there is no such session. */
+  /** The session was ended elsewhere: the client's next message is returned, and coming back it learns that the session is over. */
   function over(): void {
     answers.refuse(ENDED);
-    leave?.();
+    detach?.();
   }
 
   function end(): void {
     isOver = true;
-    leave?.();
+    detach?.();
     session.end().catch(onTrouble);
   }
 
@@ -94,18 +99,18 @@ export function rpcSession(session: HostSession, world: RpcWorld) {
 
   return {
     session,
-    arrive,
-    /** Lets go of a client whose lease is over. True when nothing is left to keep the session here for. */
+    attach,
+    /** Lets go of a client whose lease is over. True when there is neither a client nor a request in flight. */
     expire(now: number): boolean {
-      if (now - heardAt > leaseMs) leave?.();
-      return !leave && inFlight.size === 0;
+      if (now - heardAt > leaseMs) detach?.();
+      return !detach && inFlight.size === 0;
     },
-    leave: (): void => leave?.(),
+    detach: (): void => detach?.(),
   };
 }
 
-/** The number that a client gives to a message, so that our status can say what we had seen of it. */
-export function numberOf(msg: Msg): number {
+/** The number that a client gives to a message, so that a status can say which messages were seen. */
+export function sequenceOf(msg: Msg): number {
   const text = msg.headers?.get('Mcp-Seq') ?? '';
   return /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }
