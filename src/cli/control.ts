@@ -68,7 +68,7 @@ export async function connectControl(path: string): Promise<Control> {
     const id = ++lastId;
     const answered = new Promise<Buffer>((resolve, reject) => waiting.set(String(id), { resolve, reject, onNotice }));
     socket.write(requestFrame(id, name, jsonOf(params)));
-    const { socket: patience = 'short' } = OPERATIONS[name];
+    const { patience } = OPERATIONS[name];
     const result = patience === 'endless' ? answered : within(LIMIT_MS[patience], name, answered);
     return { result, cancel: () => void socket.write(notificationFrame('cancel', jsonOf({ id }))) };
   };

@@ -1,18 +1,38 @@
-// An answer to an open question, from whoever may give one: over the control socket the owner, on NATS its own caller.
+// The open questions, and answers to them: over the control socket the owner's, who may answer all; on NATS each caller's own.
 
 import type { Inbox } from '../asks/ask.ts';
 import { isMessage, replyOf } from '../asks/replies.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { spansOf, stringOf } from '../protocol/json.ts';
-import type { Caller } from './parameters.ts';
+import type { Caller, Given } from './parameters.ts';
 
-/** Resolves with how the question ended, or `open` when more is to come. */
-export function answerAsk(
-  inbox: Pick<Inbox, 'list' | 'answer'>,
-  id: string,
-  body: Buffer,
-  { principal, by }: Caller,
-): ReturnType<Inbox['answer']> {
+export const sinceOf = ({ fields: { since } }: Given): { since?: number } =>
+  typeof since === 'number' ? { since } : {};
+
+/** With `since` it waits until the list is another than that one, or for some seconds. */
+export async function openAsks(
+  { inbox }: { readonly inbox: Pick<Inbox, 'list' | 'version' | 'changed'> },
+  { since }: { readonly since?: number },
+  { principal }: Caller,
+) {
+  if (since !== undefined) await inbox.changed(since);
+  return { version: inbox.version, asks: inbox.list(principal) };
+}
+
+type Answering = { readonly id: string; readonly body: Buffer };
+
+export const answerOf = ({ bytes, fields }: Given): Answering => ({ id: String(fields.id), body: bytes });
+
+/** The outcome is how the question ended, or `open` when more is to come. */
+export async function answerAsk(
+  { inbox }: { readonly inbox: Pick<Inbox, 'list' | 'answer'> },
+  { id, body }: Answering,
+  caller: Caller,
+) {
+  return { id, outcome: await outcomeOf(inbox, id, body, caller) };
+}
+
+function outcomeOf(inbox: Pick<Inbox, 'list' | 'answer'>, id: string, body: Buffer, { principal, by }: Caller) {
   const answerer = { by, ...(principal !== undefined && { principal }) };
   if (!isMessage(body)) {
     const reply = replyOf(body, undefined);

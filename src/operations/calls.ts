@@ -31,7 +31,7 @@ export function callOf({ bytes }: Given): WantedCall {
 }
 
 export function call(
-  fleet: Pick<Fleet, 'submit' | 'cancel'>,
+  { fleet }: { readonly fleet: Pick<Fleet, 'submit' | 'cancel'> },
   wanted: WantedCall,
   { principal = OWNER, signal, tell }: Caller,
 ): Promise<Buffer> {
@@ -55,6 +55,13 @@ export function call(
     else reject(new TroupeError('unknownServer', `there is no server ${wanted.server}; troupe ps lists them`));
   });
 }
+
+/** False for a request that is not in flight here, or is another caller's. */
+export const cancelCall = (
+  { fleet }: { readonly fleet: Pick<Fleet, 'cancel'> },
+  { requestId }: { readonly requestId: string },
+  { principal = OWNER }: Caller,
+): boolean => fleet.cancel(principal, requestId, 'the caller cancelled it');
 
 /** A failure thrown whole, with what a server said itself. */
 export const failing = (failure: Failure): TroupeError =>

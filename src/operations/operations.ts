@@ -10,8 +10,8 @@ import type { Roots } from '../roots/roots.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { OAuth } from '../servers/oauth/oauth.ts';
 import type { Tasks } from '../tasks/task.ts';
-import { answerAsk } from './asks.ts';
-import { call, callOf } from './calls.ts';
+import { answerAsk, answerOf, openAsks, sinceOf } from './asks.ts';
+import { call, callOf, cancelCall } from './calls.ts';
 import { login, loginWait, logout } from './logins.ts';
 import {
   type Caller,
@@ -20,15 +20,14 @@ import {
   givenOf,
   idOf,
   type Json,
+  namedDirectoryOf,
   nothing,
   numberOf,
-  OWNER,
   serverOf,
-  textOf,
 } from './parameters.ts';
-import { commandServer, type Listening, type ListPage, listAll, listPage, subscribe, unsubscribe } from './servers.ts';
+import { commandServer, kindOf, listAll, listPage, subscribe, unsubscribe } from './servers.ts';
 import type { DoorsEnvironment, Status } from './status.ts';
-import { orderOf, ownResult } from './tasks.ts';
+import { listTasks, orderOf, resultOf, tasksFrom } from './tasks.ts';
 
 /** What operations work with. The composition root provides it; a row names what it needs. */
 export type Ports = {
@@ -46,242 +45,111 @@ export type Ports = {
 };
 type Needs<Name extends keyof Ports> = Pick<Ports, Name>;
 
-/** How long the CLI waits: most are quick; a server may have to come or go; calls and tasks have deadlines of their own. */
-export type Patience = 'short' | 'long' | 'endless';
-
 export type Operation<Needed, Params, Result> = {
-  /** `owner`: on the control socket only. `caller`: also on NATS, each about what is their own. */
+  /** `owner`: on the control socket only. `caller`: on NATS, each about what is their own; on the control socket too. */
   readonly may: 'owner' | 'caller';
-  /** Offered on the control socket, with the CLI's patience. */
-  readonly socket?: Patience;
-  /** The verbs of the CLI that use it. */
-  readonly verbs?: readonly string[];
   /** Its subjects, without root and tree, as docs/SUBJECTS.md spells them. */
-  readonly subjects?: readonly string[];
+  readonly subjects: readonly string[];
+  /** The verbs of the CLI that use it. */
+  readonly verbs: readonly string[];
+  /** Its parameters as the control socket brings them; undefined where it is not offered there. */
+  readonly read: ((given: Given) => Params) | undefined;
+  readonly run: (ports: Needed, params: Params, caller: Caller) => Result;
+} & Waiting;
+
+type Waiting = {
+  /** How long the CLI waits: most are quick; a server may have to come or go; calls and tasks have their own deadlines. */
+  readonly patience: 'short' | 'long' | 'endless';
   /** A daemon that stops answers it before it closes the connection. */
   readonly isFinished?: boolean;
-  /** From the parameters on the control socket; of what is offered there only. */
-  readonly read?: (given: Given) => Params;
-  readonly run: (ports: Needed, params: Params, caller: Caller) => Result;
 };
+const SHORT: Waiting = { patience: 'short' };
+const LONG: Waiting = { patience: 'long' };
+const ENDLESS: Waiting = { patience: 'endless' };
 
-const row = <Needed, Params, Result>(operation: Operation<Needed, Params, Result>) => operation;
+type Reading<Params> = (given: Given) => Params;
+type Running<Needed, Params, Result> = (ports: Needed, params: Params, caller: Caller) => Result;
 
-/** `start`, `stop` and `restart`. */
+const forOwner = <Needed, Params, Result>(
+  verbs: readonly string[],
+  read: Reading<Params>,
+  run: Running<Needed, Params, Result>,
+  waiting = SHORT,
+): Operation<Needed, Params, Result> => ({ may: 'owner', subjects: [], verbs, read, run, ...waiting });
+
+const forCallers = <Needed, Params, Result>(
+  subjects: readonly string[],
+  verbs: readonly string[],
+  read: Reading<Params> | undefined,
+  run: Running<Needed, Params, Result>,
+  waiting = SHORT,
+): Operation<Needed, Params, Result> => ({ may: 'caller', subjects, verbs, read, run, ...waiting });
+
 const command = (type: 'start' | 'stop' | 'restart') =>
-  row({
-    may: 'owner',
-    socket: 'long',
-    verbs: [type],
-    read: serverOf,
-    run: (ports: Needs<'fleet' | 'catalog'>, { server }) => commandServer(ports, type, server),
-  });
+  forOwner([type], serverOf, (ports: Servers, { server }) => commandServer(ports, type, server), LONG);
+type Servers = Needs<'fleet' | 'catalog'>;
+type Logins = Needs<'fleet' | 'oauth'>;
 
+/** The columns: subjects (of those for callers), verbs of the CLI, how parameters are read, what is done, who waits how long. */
 export const OPERATIONS = {
-  status: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['status', 'ps', 'up', 'down', 'doctor'],
-    read: nothing,
-    run: ({ status }: Needs<'status'>) => status(),
-  }),
-  env: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['env', 'install'],
-    read: nothing,
-    run: ({ environment }: Needs<'environment'>) => environment(),
-  }),
-  reload: row({
-    may: 'owner',
-    socket: 'long',
-    verbs: ['add', 'rm', 'import'],
-    read: nothing,
-    run: async ({ reload }: Needs<'reload'>) => namesOf(await reload()),
-  }),
-  down: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['down'],
-    read: nothing,
-    run: ({ stop }: Needs<'stop'>) => {
-      setImmediate(stop); // the answer goes out first
-      return {};
-    },
-  }),
+  status: forOwner(['status', 'ps', 'up', 'down', 'doctor'], nothing, ({ status }: Needs<'status'>) => status()),
+  env: forOwner(['env', 'install'], nothing, ({ environment }: Needs<'environment'>) => environment()),
+  reload: forOwner(['add', 'rm', 'import'], nothing, ({ reload }: Needs<'reload'>) => reload().then(namesOf), LONG),
+  // The answer goes out first.
+  down: forOwner(['down'], nothing, ({ stop }: Needs<'stop'>) => void setImmediate(stop)),
 
   start: command('start'),
   stop: command('stop'),
   restart: command('restart'),
-  login: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['login'],
-    read: serverOf,
-    run: (ports: Needs<'fleet' | 'oauth'>, { server }) => login(ports, server),
-  }),
-  loginWait: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['login'],
-    read: ({ fields }) => ({ server: String(fields.server), id: String(fields.id) }),
-    run: (ports: Needs<'oauth'>, { server, id }) => loginWait(ports, server, id),
-  }),
-  logout: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['logout'],
-    read: serverOf,
-    run: (ports: Needs<'fleet' | 'oauth'>, { server }) => logout(ports, server),
-  }),
+  login: forOwner(['login'], serverOf, (ports: Logins, { server }) => login(ports, server)),
+  loginWait: forOwner(
+    ['login'],
+    ({ fields }) => ({ server: String(fields.server), id: String(fields.id) }),
+    (ports: Needs<'oauth'>, { server, id }) => loginWait(ports, server, id),
+  ),
+  logout: forOwner(['logout'], serverOf, (ports: Logins, { server }) => logout(ports, server)),
+  list: forOwner(['tools', 'resources', 'templates', 'prompts', 'call'], kindOf, (ports: Servers, { kind, server }) =>
+    listAll(ports, kind, server),
+  ),
+  listPage: forCallers(['list.<server>.<kind>'], [], undefined, listPage),
+  subscribe: forCallers(['subscribe.<server>'], [], undefined, subscribe),
+  unsubscribe: forCallers(['unsubscribe.<server>'], [], undefined, unsubscribe),
 
-  list: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['tools', 'resources', 'templates', 'prompts', 'call'],
-    read: ({ fields: { kind, server } }) => ({
-      kind: String(kind),
-      ...(server !== undefined && { server: String(server) }),
-    }),
-    run: (ports: Needs<'fleet' | 'catalog'>, params: { kind: string; server?: string }) => listAll(ports, params),
-  }),
-  listPage: row({
-    may: 'caller',
-    subjects: ['list.<server>.<kind>'],
-    run: (ports: Needs<'fleet' | 'catalog'>, page: ListPage, caller) => listPage(ports, page, caller),
-  }),
-  call: row({
-    may: 'caller',
-    socket: 'endless',
-    verbs: ['call', 'read', 'prompt', 'complete'],
-    subjects: ['call.<server>.<tool…>', 'read.<server>', 'prompt.<server>.<prompt…>', 'complete.<server>'],
-    isFinished: true,
-    read: callOf,
-    run: ({ fleet }: Needs<'fleet'>, wanted, caller) => call(fleet, wanted, caller),
-  }),
-  cancel: row({
-    may: 'caller',
-    subjects: ['cancel.<requestId>'],
-    run: ({ fleet }: Needs<'fleet'>, { requestId }: { requestId: string }, { principal }) =>
-      fleet.cancel(principal ?? OWNER, requestId, 'the caller cancelled it'),
-  }),
-  subscribe: row({
-    may: 'caller',
-    subjects: ['subscribe.<server>'],
-    run: ({ fleet }: Needs<'fleet'>, wanted: Listening, caller) => subscribe(fleet, wanted, caller),
-  }),
-  unsubscribe: row({
-    may: 'caller',
-    subjects: ['unsubscribe.<server>'],
-    run: ({ fleet }: Needs<'fleet'>, wanted: Listening, caller) => unsubscribe(fleet, wanted, caller),
-  }),
+  call: forCallers(
+    ['call.<server>.<tool…>', 'read.<server>', 'prompt.<server>.<prompt…>', 'complete.<server>'],
+    ['call', 'read', 'prompt', 'complete'],
+    callOf,
+    call,
+    { patience: 'endless', isFinished: true },
+  ),
+  cancel: forCallers(['cancel.<requestId>'], [], undefined, cancelCall),
 
-  inbox: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['inbox', 'answer'],
-    subjects: ['inbox'],
-    read: ({ fields: { since } }) => (typeof since === 'number' ? { since } : {}),
-    /** With `since` it waits until the list is another than that one, or for some seconds. */
-    run: async ({ inbox }: Needs<'inbox'>, { since }: { since?: number }, { principal }) => {
-      if (since !== undefined) await inbox.changed(since);
-      return { version: inbox.version, asks: inbox.list(principal) };
-    },
-  }),
-  answer: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['answer'],
-    subjects: ['answer.<id>'],
-    read: ({ bytes, fields }) => ({ id: String(fields.id), body: bytes }),
-    run: async ({ inbox }: Needs<'inbox'>, { id, body }, caller) => ({
-      id,
-      outcome: await answerAsk(inbox, id, body, caller),
-    }),
-  }),
+  inbox: forCallers(['inbox'], ['inbox', 'answer'], sinceOf, openAsks),
+  answer: forCallers(['answer.<id>'], ['answer'], answerOf, answerAsk),
 
-  roots: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['roots'],
-    read: nothing,
-    run: ({ roots }: Needs<'roots'>) => ({ roots: roots.list() }),
-  }),
-  rootsAdd: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['roots'],
-    read: ({ fields: { path, name } }) => ({
-      path: directoryOf(path),
-      ...(typeof name === 'string' && name !== '' && { name }),
-    }),
-    run: async ({ roots }: Needs<'roots'>, { path, name }: { path: string; name?: string }) => ({
-      uri: await roots.add(path, name),
-    }),
-  }),
-  rootsRemove: row({
-    may: 'owner',
-    socket: 'short',
-    verbs: ['roots'],
-    read: ({ fields }) => ({ path: directoryOf(fields.path) }),
-    run: ({ roots }: Needs<'roots'>, { path }) => roots.remove(path),
-  }),
+  roots: forOwner(['roots'], nothing, ({ roots }: Needs<'roots'>) => ({ roots: roots.list() })),
+  rootsAdd: forOwner(['roots'], namedDirectoryOf, async ({ roots }: Needs<'roots'>, { path, name }) => ({
+    uri: await roots.add(path, name),
+  })),
+  rootsRemove: forOwner(['roots'], directoryOf, ({ roots }: Needs<'roots'>, { path }) => roots.remove(path)),
 
-  taskCreate: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['call'],
-    subjects: ['call.<server>.<tool…>'],
-    read: orderOf,
-    run: ({ tasks }: Needs<'tasks'>, order) => tasks.create(order),
-  }),
-  tasks: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['tasks', 'task'],
-    subjects: ['task.list'],
-    read: ({ fields: { since, cursor } }) => ({
-      ...(since !== undefined && { since: numberOf(since, 'since') }),
-      ...(cursor !== undefined && { cursor: textOf(cursor, 'cursor') }),
-    }),
-    /** Newest first. With `since` it waits until something is another than then, or for some seconds. */
-    run: async ({ tasks }: Needs<'tasks'>, { since, cursor }: { since?: number; cursor?: string }, { principal }) => {
-      if (since !== undefined) await tasks.changed(since);
-      return { version: tasks.version, ...tasks.list(principal, cursor) };
-    },
-  }),
-  taskGet: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['task', 'tasks'],
-    subjects: ['task.get.<id>'],
-    read: idOf,
-    run: ({ tasks }: Needs<'tasks'>, { id }, { principal }) => tasks.get(id, principal),
-  }),
-  /** Waits for it, as long as somebody is there to hear it. */
-  taskResult: row({
-    may: 'caller',
-    socket: 'endless',
-    verbs: ['task'],
-    subjects: ['task.result.<id>'],
-    read: idOf,
-    run: ({ tasks }: Needs<'tasks'>, { id }, caller) => ownResult(tasks, id, caller),
-  }),
-  taskCancel: row({
-    may: 'caller',
-    socket: 'short',
-    verbs: ['task'],
-    subjects: ['task.cancel.<id>'],
-    read: idOf,
-    run: ({ tasks }: Needs<'tasks'>, { id }, { principal }) => tasks.cancel(id, principal),
-  }),
-  tasksPrune: row({
-    may: 'owner',
-    socket: 'long',
-    verbs: ['tasks'],
-    read: ({ fields: { olderMs = 0 } }) => ({ olderMs: numberOf(olderMs, 'olderMs') }),
-    run: async ({ tasks }: Needs<'tasks'>, { olderMs }) => ({ removed: await tasks.prune(olderMs) }),
-  }),
+  taskCreate: forCallers(['call.<server>.<tool…>'], ['call'], orderOf, ({ tasks }: Needs<'tasks'>, order) =>
+    tasks.create(order),
+  ),
+  tasks: forCallers(['task.list'], ['tasks', 'task'], tasksFrom, listTasks),
+  taskGet: forCallers(['task.get.<id>'], ['task', 'tasks'], idOf, ({ tasks }: Needs<'tasks'>, { id }, { principal }) =>
+    tasks.get(id, principal),
+  ),
+  taskResult: forCallers(['task.result.<id>'], ['task'], idOf, resultOf, ENDLESS),
+  taskCancel: forCallers(['task.cancel.<id>'], ['task'], idOf, ({ tasks }: Needs<'tasks'>, { id }, { principal }) =>
+    tasks.cancel(id, principal),
+  ),
+  tasksPrune: forOwner(
+    ['tasks'],
+    ({ fields: { olderMs = 0 } }) => ({ olderMs: numberOf(olderMs, 'olderMs') }),
+    async ({ tasks }: Needs<'tasks'>, { olderMs }) => ({ removed: await tasks.prune(olderMs) }),
+    LONG,
+  ),
 };
 
 export type OperationName = keyof typeof OPERATIONS;
@@ -293,14 +161,14 @@ export type ResultOf<Name extends OperationName> =
 
 const isOperation = (name: string): name is OperationName => Object.hasOwn(OPERATIONS, name);
 
-/** A row as the control socket serves it; undefined for what is not offered there. */
-function servedRow(
-  name: string,
-): (Operation<Ports, unknown, unknown> & { read: (given: Given) => unknown }) | undefined {
-  const found = isOperation(name) ? (OPERATIONS[name] as Operation<Ports, unknown, unknown>) : undefined;
-  const { socket, read } = found ?? {};
-  return found && socket && read ? { ...found, read } : undefined;
-}
+/** A row as the control socket serves it. */
+type Served = Operation<Ports, unknown, unknown> & { readonly read: Reading<unknown> };
+const isServed = (row: Operation<Ports, unknown, unknown> | undefined): row is Served => row?.read !== undefined;
+
+const servedRow = (name: string): Served | undefined => {
+  const row = isOperation(name) ? (OPERATIONS[name] as Operation<Ports, unknown, unknown>) : undefined;
+  return isServed(row) ? row : undefined;
+};
 
 /** Whether a daemon that stops answers it before it closes the connection. */
 export const isFinished = (name: string): boolean => servedRow(name)?.isFinished === true;

@@ -47,10 +47,15 @@ export function numberOf(value: unknown, name: string): number {
   throw invalid(`${name} must be a number, at least 0`);
 }
 
-export function directoryOf(path: unknown): string {
-  if (typeof path === 'string' && path !== '') return path;
+export function directoryOf({ fields: { path } }: Given): { path: string } {
+  if (typeof path === 'string' && path !== '') return { path };
   throw invalid('name a directory, such as troupe roots add ~/projects');
 }
+
+export const namedDirectoryOf = (given: Given): { path: string; name?: string } => {
+  const { name } = given.fields;
+  return { ...directoryOf(given), ...(typeof name === 'string' && name !== '' && { name }) };
+};
 
 export const serverOf = ({ fields }: Given): { server: string } => ({ server: String(fields.server) });
 

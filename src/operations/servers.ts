@@ -1,14 +1,14 @@
 // What is asked of the servers beside calls: to start and stop them, what they offer, and to listen to their resources.
 
 import type { Catalog } from '../catalog/catalog.ts';
-import { ALL_KINDS, isKind, KINDS } from '../catalog/kinds.ts';
+import { ALL_KINDS, isKind, KINDS, type Kind } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member, ServerState } from '../servers/member.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
-import { type Caller, type Json, OWNER } from './parameters.ts';
+import { type Caller, type Given, type Json, OWNER } from './parameters.ts';
 import { serverStatus } from './status.ts';
 
 type Servers = { readonly fleet: Fleet; readonly catalog: Catalog };
@@ -67,12 +67,13 @@ type Listed = {
   readonly missing: readonly { readonly server: string; readonly state: string; readonly why: string }[];
 };
 
+export function kindOf({ fields: { kind, server } }: Given): { kind: Kind; server?: string } {
+  if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
+  return { kind: kind as Kind, ...(server !== undefined && { server: String(server) }) };
+}
+
 /** The definitions as their servers wrote them, and which servers have not been heard of yet. */
-export function listAll(
-  { fleet, catalog }: Servers,
-  { kind, server }: { readonly kind: string; readonly server?: string },
-): Json<Listed> {
-  if (!isKind(kind)) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
+export function listAll({ fleet, catalog }: Servers, kind: Kind, server?: string): Json<Listed> {
   const members = server === undefined ? fleet.members() : [knownServer(fleet, server)];
   const own = members.filter((member) => member.name === member.server);
   const items = own.flatMap(({ name }) =>
@@ -121,13 +122,17 @@ export type Listening = {
 type Lease = { readonly principal: string; readonly leaseMs: number };
 
 /** Listening is a lease, renewed by asking again: on a bus nobody says that they left. */
-export async function subscribe(fleet: Fleet, wanted: Listening, caller: Caller): Promise<Lease> {
+export async function subscribe({ fleet }: Pick<Servers, 'fleet'>, wanted: Listening, caller: Caller): Promise<Lease> {
   const { member, holder } = listenerOf(fleet, wanted, caller);
   await member.subscriptions.add(wanted.uri, holder);
   return { principal: member.principal, leaseMs: LEASE_MS };
 }
 
-export async function unsubscribe(fleet: Fleet, wanted: Listening, caller: Caller): Promise<Pick<Lease, 'principal'>> {
+export async function unsubscribe(
+  { fleet }: Pick<Servers, 'fleet'>,
+  wanted: Listening,
+  caller: Caller,
+): Promise<Pick<Lease, 'principal'>> {
   const { member, holder } = listenerOf(fleet, wanted, caller);
   await member.subscriptions.remove(wanted.uri, holder);
   return { principal: member.principal };

@@ -4,7 +4,7 @@
 import { member, spansOf, stringOf } from '../protocol/json.ts';
 import type { Order, Tasks } from '../tasks/task.ts';
 import { failing } from './calls.ts';
-import { type Caller, type Given, invalid, OWNER, textOf } from './parameters.ts';
+import { type Caller, type Given, invalid, numberOf, OWNER, textOf } from './parameters.ts';
 
 const LONGEST_KEY = 256;
 const OPEN_BRACE = 0x7b;
@@ -28,8 +28,30 @@ export function orderOf({ bytes, fields }: Given): Order {
   };
 }
 
-export async function ownResult(tasks: Pick<Tasks, 'outcome'>, id: string, caller: Caller): Promise<Buffer> {
-  const outcome = await tasks.outcome(id, caller.principal, caller.signal);
+type Page = { readonly since?: number; readonly cursor?: string };
+
+export const tasksFrom = ({ fields: { since, cursor } }: Given): Page => ({
+  ...(since !== undefined && { since: numberOf(since, 'since') }),
+  ...(cursor !== undefined && { cursor: textOf(cursor, 'cursor') }),
+});
+
+/** Newest first. With `since` it waits until something is another than then, or for some seconds. */
+export async function listTasks(
+  { tasks }: { readonly tasks: Pick<Tasks, 'list' | 'version' | 'changed'> },
+  { since, cursor }: Page,
+  { principal }: Caller,
+) {
+  if (since !== undefined) await tasks.changed(since);
+  return { version: tasks.version, ...tasks.list(principal, cursor) };
+}
+
+/** Waits for it, as long as somebody is there to hear it. */
+export async function resultOf(
+  { tasks }: { readonly tasks: Pick<Tasks, 'outcome'> },
+  { id }: { readonly id: string },
+  { principal, signal }: Caller,
+): Promise<Buffer> {
+  const outcome = await tasks.outcome(id, principal, signal);
   if (!outcome.ok) throw failing(outcome.failure);
   return outcome.result;
 }
