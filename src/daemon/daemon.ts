@@ -13,7 +13,18 @@ import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
-import { createParts, type Parts } from './parts.ts';
+import {
+  type Assembly,
+  assemble,
+  closeDoors,
+  closeServers,
+  closeStore,
+  openBus,
+  openDoorsPart,
+  openPlugins,
+  openServers,
+  openStorePart,
+} from './parts.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
@@ -40,7 +51,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   const { config, warnings } = readOrRelease(paths, env, lock);
   const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
-  const parts = createParts({
+  const assembly = assemble({
     paths,
     env,
     log,
@@ -51,7 +62,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
     crash: (why) => actor.send({ type: 'crashed', why }),
     stateOf: () => stateOf(actor.getSnapshot().value),
   });
-  const actor = createActor(daemonMachine.provide({ actors: portsOf(parts, paths) }), { input: { closeMs: CLOSE_MS } });
+  const actor = createActor(daemonMachine.provide({ actors: portsOf(assembly) }), { input: { closeMs: CLOSE_MS } });
   actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
   const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
   actor.start();
@@ -69,7 +80,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
     fault.dispose();
     if (why) log.logger.fatal(why);
     if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
-    parts.abandon();
+    assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
     log.logger.info('stopped');
     log.close();
     lock.release();
@@ -98,27 +109,29 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
 }
 
-function portsOf(parts: Parts, { note, socket }: Paths) {
-  const port = (work: () => Promise<void> | void) => fromPromise<void>(async () => work());
+/** How the machine's parts are opened and closed. While the doors are open a note in the state directory says who runs. */
+function portsOf(assembly: Assembly) {
+  const { built, startedAt } = assembly;
+  const { note, socket } = assembly.paths;
+  const port = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
   return {
-    openStore: port(parts.openStore),
-    openBus: port(parts.openBus),
-    openPlugins: port(parts.openPlugins),
-    openServers: port(parts.openServers),
+    openStore: port(openStorePart),
+    openBus: port(openBus),
+    openPlugins: port(openPlugins),
+    openServers: port(openServers),
     openDoors: port(async () => {
-      await parts.openDoors();
-      const { pid } = process;
-      const text = JSON.stringify({ pid, version: VERSION, startedAt: parts.startedAt, socket });
+      await openDoorsPart(assembly);
+      const text = JSON.stringify({ pid: process.pid, version: VERSION, startedAt, socket });
       writeFileSync(note, text, { mode: 0o600 });
     }),
     closeDoors: port(async () => {
-      await parts.closeDoors();
+      await closeDoors(assembly);
       rmSync(note, { force: true });
     }),
-    closeServers: port(parts.closeServers),
-    closePlugins: port(parts.closePlugins),
-    closeBus: port(parts.closeBus),
-    closeStore: port(parts.closeStore),
+    closeServers: port(closeServers),
+    closePlugins: port(async () => built.plugins?.close()),
+    closeBus: port(async () => built.bus?.leave()),
+    closeStore: port(closeStore),
   };
 }
 

@@ -3,7 +3,6 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
-import type { Subjects } from '../bus/subjects.ts';
 import type { Config } from '../config/schema.ts';
 import { type ControlDoor, openControl } from '../doors/control.ts';
 import { type NatsDoor, natsDoor, type Offer } from '../doors/nats/door.ts';
@@ -17,23 +16,16 @@ import type { Member } from '../servers/member.ts';
 import type { Configuration, Reloading } from './configuration.ts';
 import { type HostDoors, openHostDoors } from './host-doors.ts';
 import { familyOf } from './leftovers.ts';
-import type { PartOf, PartsOptions } from './parts.ts';
+import type { Assembly } from './parts.ts';
 import type { Serving } from './serving.ts';
 
-export type DoorsOptions = PartsOptions & {
-  readonly part: PartOf;
-  readonly name: string;
-  readonly startedAt: number;
-  readonly subjects: Subjects;
-  readonly configuration: Configuration;
-};
 export type Doors = Awaited<ReturnType<typeof openDoors>>;
 
 /** A broker that is away must not hold up a reload: nobody can call over it either. */
 const WITHDRAW_MS = 1_000;
 const SETTLE_MS = 15_000;
 
-export async function openDoors(options: DoorsOptions) {
+export async function openDoors(options: Assembly) {
   const { configuration, paths, log } = options;
   const serving = options.part('serving');
   const { sessions } = serving.hosting;
@@ -114,7 +106,7 @@ const offerOf = ({ servers, profiles }: Config): Offer => ({
   profiles: Object.keys(profiles).map((profile) => `@${profile}`),
 });
 
-function statusHere(options: DoorsOptions, serving: Serving, hosts: HostDoors): Status {
+function statusHere(options: Assembly, serving: Serving, hosts: HostDoors): Status {
   const { part, paths, configuration } = options;
   const { fleet, catalog, hosting, asking, tasking } = serving;
   return statusOf({
@@ -141,7 +133,7 @@ function statusHere(options: DoorsOptions, serving: Serving, hosts: HostDoors): 
 }
 
 /** The first word to a person waits until every server has shown what becomes of it. */
-async function announce(options: DoorsOptions, { fleet, catalog }: Serving, hosts: HostDoors): Promise<void> {
+async function announce(options: Assembly, { fleet, catalog }: Serving, hosts: HostDoors): Promise<void> {
   const isOpening = ({ server, state }: Member) =>
     state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);
   await untilNews([fleet.watch, catalog.watch], () => !fleet.members().some(isOpening), SETTLE_MS);

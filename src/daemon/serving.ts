@@ -2,14 +2,12 @@
 // concerns, and to the bus.
 
 import type { NatsConnection } from 'nats';
-import { createAsking } from '../asks/asking.ts';
+import { type Asking, createAsking } from '../asks/asking.ts';
 import { createAttend } from '../asks/attend.ts';
-import type { Models } from '../asks/models/models.ts';
 import type { Events } from '../bus/events.ts';
-import type { Subjects } from '../bus/subjects.ts';
 import { createRecorder } from '../calls/record.ts';
-import { createCatalog } from '../catalog/catalog.ts';
-import type { Config, ServerConfig } from '../config/schema.ts';
+import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { answerRoots, createRoots } from '../roots/roots.ts';
 import { createFleet, type Fleet } from '../servers/fleet.ts';
@@ -18,27 +16,18 @@ import type { OAuth } from '../servers/oauth/oauth.ts';
 import { hasRemote, loadRemote } from '../servers/remote/loader.ts';
 import { createUpkeep } from '../servers/upkeep.ts';
 import { createHosting, type Hosting } from '../sessions/hosting.ts';
-import type { Clock } from '../store/clock.ts';
 import { isHeld } from '../store/lock.ts';
 import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
 import { familyOf, markerOf } from './leftovers.ts';
-import type { PartsOptions } from './parts.ts';
+import type { Assembly } from './parts.ts';
 
-export type ServingOptions = PartsOptions & {
-  readonly name: string;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly events: Events;
-  readonly subjects: Subjects;
-  readonly models: Models;
-  readonly current: () => Config;
-};
 export type Serving = ReturnType<typeof createServing>;
 
-export function createServing(options: ServingOptions) {
-  const { paths, env, log, config, store, clock, events, subjects, name, models, current, crash } = options;
+export function createServing({ part, paths, env, log, config, subjects, name, configuration, crash }: Assembly) {
+  const [store, clock, events, models] = [part('store'), part('clock'), part('events'), part('models')];
+  const current = () => configuration.current;
   const { logger } = log;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const family = familyOf(paths.state);
@@ -51,25 +40,7 @@ export function createServing(options: ServingOptions) {
   };
   const shared = { ...identity, config: current, store, events, subjects, name, logger };
   const catalog = createCatalog(store);
-  const lists = createLists(catalog, (member, kind) => {
-    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
-    hosting.changed();
-  });
-  const upkeep = createUpkeep({
-    lists,
-    news: {
-      log(member, level, params, audience) {
-        events.log(member, level, params);
-        hosting.news.log(member, level, params, audience);
-      },
-      elicited: (member, elicitationId, params) => asking.completed(member, elicitationId, params),
-      updated(member, uri, params) {
-        events.updated(member, uri, params);
-        hosting.news.updated(member, uri, params);
-      },
-    },
-    levelsFor: (member) => hosting.news.levelsFor(member),
-  });
+  const upkeep = upkeepOf(catalog, events, { hosting: () => hosting, asking: () => asking });
   const roots = createRoots({ config: current, store, logger });
   const asking = createAsking({
     ...shared,
@@ -141,6 +112,33 @@ export function createServing(options: ServingOptions) {
       await tasking.close();
     },
   };
+}
+
+/** What servers say unasked goes to the bus, to the sessions that it concerns and to open questions. */
+function upkeepOf(
+  catalog: Catalog,
+  events: Events,
+  { hosting, asking }: { readonly hosting: () => Hosting; readonly asking: () => Asking },
+) {
+  const lists = createLists(catalog, (member, kind) => {
+    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
+    hosting().changed();
+  });
+  return createUpkeep({
+    lists,
+    news: {
+      log(member, level, params, audience) {
+        events.log(member, level, params);
+        hosting().news.log(member, level, params, audience);
+      },
+      elicited: (member, elicitationId, params) => asking().completed(member, elicitationId, params),
+      updated(member, uri, params) {
+        events.updated(member, uri, params);
+        hosting().news.updated(member, uri, params);
+      },
+    },
+    levelsFor: (member) => hosting().news.levelsFor(member),
+  });
 }
 
 /** Logins to remote servers: what they take is loaded when the first remote server is configured. */

@@ -2,7 +2,7 @@
 // its callers hear "no responders" at once. This is the hot path: a message without headers becomes one record of the
 // exchange, one call and the closure that answers it.
 
-import type { Msg, Subscription } from 'nats';
+import type { Msg } from 'nats';
 import { json, toHeaders } from '../../bus/frames.ts';
 import { microService } from '../../bus/micro.ts';
 import type { Request, Subjects, Verb } from '../../bus/subjects.ts';
@@ -11,7 +11,7 @@ import { OPERATIONS, type Ports } from '../../operations/operations.ts';
 import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Order } from '../../tasks/task.ts';
 import { askedOf, callerOf, cursorOf, extrasOf, orderOf, uriOf } from './requests.ts';
-import { type Responder, succeeded, UNREADABLE } from './responder.ts';
+import { type Close, createOffers, type Responder, succeeded, UNREADABLE } from './responder.ts';
 import { type Service, serviceOf } from './service.ts';
 
 export type CallSubjects = {
@@ -37,40 +37,24 @@ const MAX_PARSED = 4_096;
 const NOTHING = succeeded(Buffer.from('{}'));
 
 export function serveCalls(responder: Responder, options: CallSubjects) {
-  const { subjects, daemon } = options;
+  const { subjects, daemon, ports } = options;
   const serving: Serving = { ...options, responder, parsed: new Map() };
-  const open = new Map<string, { subscriptions: Subscription[]; stop: () => Promise<void> }>();
-  const cancels = subjects
-    .cancelPatterns(daemon)
-    .map((pattern) => responder.subscribe(pattern, (msg) => cancel(serving, msg)));
+  const closeCancels = responder.subscribe(subjects.cancelPatterns(daemon), (msg) => cancel(serving, msg));
 
-  function openServer(name: string): void {
-    if (open.has(name)) return;
-    const service = serviceOf(name, { subjects, daemon, fleet: options.ports.fleet, catalog: options.ports.catalog });
-    const subscriptions = subjects
+  function open(name: string): Close {
+    const service = serviceOf(name, { subjects, daemon, fleet: ports.fleet, catalog: ports.catalog });
+    const closers = subjects
       .patterns(name, daemon)
-      .map((pattern) => responder.subscribe(pattern, (msg) => take(serving, service, pattern.verb, msg)));
-    const { stop } = microService(responder.nc, service.description);
-    open.set(name, { subscriptions, stop });
+      .map((pattern) => responder.subscribe([pattern], (msg) => take(serving, service, pattern.verb, msg)));
+    const micro = microService(responder.nc, service.description);
+    return async () => void (await Promise.all([...closers.map((close) => close()), micro.stop()]));
   }
 
-  /** Resolves when the broker sends nothing more; what it had sent is answered. */
-  async function closeServer(name: string): Promise<void> {
-    const found = open.get(name);
-    open.delete(name);
-    if (!found || responder.nc.isClosed()) return;
-    await Promise.all([...found.subscriptions.map((subscription) => subscription.drain()), found.stop()]);
-  }
-
+  const offer = createOffers(open);
   return {
     /** Opens the subjects of these servers, and closes those of all others. */
-    async offer(servers: readonly string[]): Promise<void> {
-      for (const server of servers) openServer(server);
-      await Promise.all([...open.keys()].filter((name) => !servers.includes(name)).map(closeServer));
-    },
-    async close(): Promise<void> {
-      if (!responder.nc.isClosed()) await Promise.all(cancels.map((subscription) => subscription.drain()));
-    },
+    offer,
+    close: async (): Promise<void> => void (await Promise.all([offer([]), closeCancels()])),
   };
 }
 

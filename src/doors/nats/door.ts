@@ -46,7 +46,7 @@ export function natsDoor(options: NatsDoorOptions) {
       await Promise.all([calls.offer(servers), sessions.offer(scopes)]).catch(options.onTrouble);
     },
     async close(): Promise<void> {
-      await Promise.all([responder.close(), calls.offer([]), calls.close(), sessions.close()]);
+      await Promise.all([responder.close(), calls.close(), sessions.close()]);
     },
   };
 }

@@ -2,7 +2,7 @@
 // how the door is closed without dropping what it has taken.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { Empty, type Msg, type NatsConnection, type Subscription } from 'nats';
+import { Empty, type Msg, type NatsConnection } from 'nats';
 import { maxPayload, toHeaders } from '../../bus/frames.ts';
 import { isInbox, replies } from '../../bus/replies.ts';
 import type { Tree } from '../../bus/subjects.ts';
@@ -16,6 +16,20 @@ export type ResponderOptions = {
   readonly keepAliveMs?: number;
 };
 export type Responder = ReturnType<typeof createResponder>;
+
+/** Gives up subscriptions. Resolves when the broker brings nothing more; what it had sent has been taken. */
+export type Close = () => Promise<void>;
+
+/** Keeps open what is wanted by name, and closes the rest. */
+export function createOffers(open: (name: string) => Close) {
+  const closers = new Map<string, Close>();
+  return async (wanted: readonly string[]): Promise<void> => {
+    for (const name of wanted) if (!closers.has(name)) closers.set(name, open(name));
+    const unwanted = [...closers].filter(([name]) => !wanted.includes(name));
+    for (const [name] of unwanted) closers.delete(name);
+    await Promise.all(unwanted.map(([, close]) => close()));
+  };
+}
 
 /** A part of a list. `next` is the cursor of what follows, when there is more. */
 export type Page = { readonly page: Buffer; readonly next?: string };
@@ -46,18 +60,21 @@ export const succeeded = (result: Buffer): Outcome => ({ ok: true, result, isErr
 
 export function createResponder({ nc, onTrouble, keepAliveMs }: ResponderOptions) {
   const reply = replies(nc, { onLost: onTrouble, ...(keepAliveMs && { keepAliveMs }) });
-  const subscriptions: Subscription[] = [];
+  const services: Close[] = [];
   const busy = new Set<Promise<void>>();
   const closers = new Set<() => void>();
   let isClosed = false;
 
   /** The daemon may publish where its caller may not: it answers to inboxes, and to nothing else. */
-  function subscribe({ subject, queue }: Pick<Tree, 'subject' | 'queue'>, take: (msg: Msg) => void): Subscription {
+  function subscribe(patterns: readonly Tree[], take: (msg: Msg) => void): Close {
     const callback = (error: Error | null, msg: Msg) => {
       if (error) onTrouble(error);
       else if (!msg.reply || isInbox(msg.reply)) take(msg);
     };
-    return nc.subscribe(subject, { callback, ...(queue && { queue }) });
+    const open = patterns.map(({ subject, queue }) => nc.subscribe(subject, { callback, ...(queue && { queue }) }));
+    return async () => {
+      if (!nc.isClosed()) await Promise.all(open.map((subscription) => subscription.drain()));
+    };
   }
 
   /** A caller that waits for the end of a stream gets one, whatever it asked. */
@@ -107,7 +124,7 @@ export function createResponder({ nc, onTrouble, keepAliveMs }: ResponderOptions
         busy.add(served);
         void served.finally(() => busy.delete(served));
       };
-      for (const pattern of service.patterns) subscriptions.push(subscribe(pattern, take));
+      services.push(subscribe(service.patterns, take));
     },
     /** Calls back when the door closes, or at once if it has; the listener may leave before. */
     onClose(listener: () => void): () => void {
@@ -119,8 +136,8 @@ export function createResponder({ nc, onTrouble, keepAliveMs }: ResponderOptions
       isClosed = true;
       reply.close();
       for (const listener of closers) listener();
+      await Promise.all(services.map((stop) => stop()));
       if (nc.isClosed()) return;
-      await Promise.all(subscriptions.map((subscription) => subscription.drain()));
       await Promise.race([Promise.all(busy), wait(CLOSE_MS, undefined, { ref: false })]);
     },
   };

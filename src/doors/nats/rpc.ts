@@ -1,15 +1,15 @@
 // The subjects of whole MCP sessions. `initialize` on `troupe.rpc…` opens one and its answer names the subject to speak on; a
 // client that lost its daemon comes back with its session's id. Frames go to the client's inbox, nowhere else.
 
-import type { Msg, Subscription } from 'nats';
+import type { Msg } from 'nats';
 import { errorHeaders, type Headers, json } from '../../bus/frames.ts';
 import { frameSender } from '../../bus/rpc-frames.ts';
 import type { Opener, Subjects } from '../../bus/subjects.ts';
 import { errorFrame, resultFrame } from '../../protocol/compose.ts';
 import { errorObject, type Failure, failureOf } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
-import type { HostSession, Scope, Sessions } from '../../sessions/host.ts';
-import { type Responder, UNREADABLE } from './responder.ts';
+import type { HostSession, Sessions } from '../../sessions/host.ts';
+import { createOffers, type Responder, UNREADABLE } from './responder.ts';
 import { publishTo, type RpcSession, rpcSession, type SessionOptions, sequenceOf } from './rpc-session.ts';
 
 export type RpcOptions = {
@@ -34,27 +34,12 @@ export function serveSessions(responder: Responder, options: RpcOptions) {
   const { leaseMs = LEASE_MS, maxFrameBytes = MAX_FRAME_BYTES } = options;
   const sessionOptions: SessionOptions = { nc, subjects, daemon, leaseMs, maxFrameBytes, onTrouble };
   const attached = new Map<string, RpcSession>();
-  const open = new Map<Scope, Subscription[]>();
+  // Sessions of a scope that is closed go on; each of them knows what it can still do.
+  const offer = createOffers((scope) => responder.subscribe(subjects.rpcPatterns(scope, daemon), take));
   const sweeper = setInterval(sweep, leaseMs / SWEEPS_PER_LEASE);
   sweeper.unref();
   const send: Send = (inbox, frame, headers) =>
     void frameSender(nc, publishTo(nc, inbox, onTrouble)).send(frame, headers);
-
-  function openScope(scope: Scope): void {
-    if (open.has(scope)) return;
-    const patterns = subjects.rpcPatterns(scope, daemon);
-    open.set(
-      scope,
-      patterns.map((pattern) => responder.subscribe(pattern, take)),
-    );
-  }
-
-  /** Sessions that are open go on; each of them knows what it can still do. */
-  async function closeScope(scope: Scope): Promise<void> {
-    const subscriptions = open.get(scope) ?? [];
-    open.delete(scope);
-    if (!nc.isClosed()) await Promise.all(subscriptions.map((subscription) => subscription.drain()));
-  }
 
   function take(msg: Msg): void {
     if (!msg.reply) return; // a session needs an inbox
@@ -103,18 +88,15 @@ export function serveSessions(responder: Responder, options: RpcOptions) {
   }
 
   return {
-    /** Opens these scopes, and closes all others. */
-    async offer(scopes: readonly Scope[]): Promise<void> {
-      for (const scope of scopes) openScope(scope);
-      await Promise.all([...open.keys()].filter((scope) => !scopes.includes(scope)).map(closeScope));
-    },
+    /** Opens the subjects of these scopes, and closes those of all others. */
+    offer,
     get count() {
       return attached.size;
     },
     async close(): Promise<void> {
       clearInterval(sweeper);
       for (const session of attached.values()) session.detach();
-      await Promise.all([...open.keys()].map(closeScope));
+      await offer([]);
     },
   };
 }
