@@ -1,30 +1,17 @@
 // The composition root: the only place that gives the daemon's machine the real world. It takes its name on the
 // state directory, lets the machine bring the parts up in order, and answers with a handle to wait for and to stop.
 
-import { rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { createActor, fromPromise, waitFor } from 'xstate';
+import { createActor, waitFor } from 'xstate';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
-import { VERSION } from '../protocol/version.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
-import {
-  type Assembly,
-  assemble,
-  closeDoors,
-  closeServers,
-  closeStore,
-  openBus,
-  openDoorsPart,
-  openPlugins,
-  openServers,
-  openStorePart,
-} from './parts.ts';
+import { assemble, portsOf } from './parts.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
@@ -107,32 +94,6 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   if (lock) return lock;
   const who = instance === undefined ? 'a troupe daemon' : `the troupe daemon "${instance}"`;
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
-}
-
-/** How the machine's parts are opened and closed. While the doors are open a note in the state directory says who runs. */
-function portsOf(assembly: Assembly) {
-  const { built, startedAt } = assembly;
-  const { note, socket } = assembly.paths;
-  const port = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
-  return {
-    openStore: port(openStorePart),
-    openBus: port(openBus),
-    openPlugins: port(openPlugins),
-    openServers: port(openServers),
-    openDoors: port(async () => {
-      await openDoorsPart(assembly);
-      const text = JSON.stringify({ pid: process.pid, version: VERSION, startedAt, socket });
-      writeFileSync(note, text, { mode: 0o600 });
-    }),
-    closeDoors: port(async () => {
-      await closeDoors(assembly);
-      rmSync(note, { force: true });
-    }),
-    closeServers: port(closeServers),
-    closePlugins: port(async () => built.plugins?.close()),
-    closeBus: port(async () => built.bus?.leave()),
-    closeStore: port(closeStore),
-  };
 }
 
 /** A throw that nobody caught is a bug of ours: it is logged, everything is closed in order, and the exit code says so. */

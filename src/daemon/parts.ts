@@ -1,8 +1,10 @@
 // The parts of the daemon, and how each is opened and closed. The daemon's machine decides the order; here is only how they
 // are put together.
 
+import { rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { NatsConnection } from 'nats';
+import { fromPromise } from 'xstate';
 import { createBudget } from '../asks/models/budget.ts';
 import { createModels, type Models } from '../asks/models/models.ts';
 import { type Bus, createBus } from '../bus/bus.ts';
@@ -13,6 +15,7 @@ import { daemonName } from '../config/names.ts';
 import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
+import { VERSION } from '../protocol/version.ts';
 import { endMarked } from '../servers/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
@@ -85,7 +88,25 @@ export function assemble(options: PartsOptions): Assembly {
   };
 }
 
-export async function openStorePart({ paths, log: { logger }, built }: Assembly): Promise<void> {
+/** What the daemon's machine calls to open and close each part. */
+export function portsOf(assembly: Assembly) {
+  const { built } = assembly;
+  const port = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
+  return {
+    openStore: port(openStorePart),
+    openBus: port(openBus),
+    openPlugins: port(openPlugins),
+    openServers: port(openServers),
+    openDoors: port(openDoorsPart),
+    closeDoors: port(closeDoors),
+    closeServers: port(closeServers),
+    closePlugins: port(async () => built.plugins?.close()),
+    closeBus: port(async () => built.bus?.leave()),
+    closeStore: port(closeStore),
+  };
+}
+
+async function openStorePart({ paths, log: { logger }, built }: Assembly): Promise<void> {
   const store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
   built.store = store;
   store.onHealth(({ state, message }) =>
@@ -97,7 +118,7 @@ export async function openStorePart({ paths, log: { logger }, built }: Assembly)
 }
 
 /** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
-export function openBus({ name, paths, env, config, log, say, subjects, built, part, crash }: Assembly): void {
+function openBus({ name, paths, env, config, log, say, subjects, built, part, crash }: Assembly): void {
   const { logger } = log;
   const events = createEvents(subjects, outbox(part('store')), (error) => logger.warn(sentence(error)));
   built.events = events;
@@ -123,7 +144,7 @@ export function openBus({ name, paths, env, config, log, say, subjects, built, p
   built.bus.start();
 }
 
-export async function openPlugins({ config, log, built, part, watchers }: Assembly): Promise<void> {
+async function openPlugins({ config, log, built, part, watchers }: Assembly): Promise<void> {
   const { logger } = log;
   const models = createModels({ budget: createBudget(part('store')), logger });
   built.models = models;
@@ -132,7 +153,7 @@ export async function openPlugins({ config, log, built, part, watchers }: Assemb
   built.plugins = await startPlugins(config.plugins, viewFor, logger);
 }
 
-export async function openServers(assembly: Assembly): Promise<void> {
+async function openServers(assembly: Assembly): Promise<void> {
   const { config, say, built, watchers } = assembly;
   const serving = createServing(assembly);
   const { fleet } = serving;
@@ -149,8 +170,9 @@ export async function openServers(assembly: Assembly): Promise<void> {
   await serving.tasking.start();
 }
 
-export async function openDoorsPart(assembly: Assembly): Promise<void> {
-  const { name, built, part } = assembly;
+/** While the doors are open, a note in the state directory says who runs. */
+async function openDoorsPart(assembly: Assembly): Promise<void> {
+  const { name, paths, startedAt, built, part } = assembly;
   await part('bus').tried();
   const doors = await openDoors(assembly);
   built.doors = doors;
@@ -160,23 +182,26 @@ export async function openDoorsPart(assembly: Assembly): Promise<void> {
     part('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
     for (const { subscriptions } of part('serving').fleet.members()) void subscriptions.expire();
   }, HEARTBEAT_MS).unref();
+  const note = { pid: process.pid, version: VERSION, startedAt, socket: paths.socket };
+  writeFileSync(paths.note, JSON.stringify(note), { mode: 0o600 });
 }
 
-export async function closeDoors({ built: { heart, serving, doors } }: Assembly): Promise<void> {
+async function closeDoors({ paths, built: { heart, serving, doors } }: Assembly): Promise<void> {
   clearInterval(heart);
   serving?.tasking.stopWaiting();
   await serving?.tasking.leave(); // first, or a task that waits for an approval would not get it
   serving?.asking.close(); // or the doors would wait for calls that wait for people
   await doors?.close();
+  rmSync(paths.note, { force: true });
 }
 
-export async function closeServers({ paths, log, built }: Assembly): Promise<void> {
+async function closeServers({ paths, log, built }: Assembly): Promise<void> {
   await built.serving?.close();
   const runaways = await endMarked(markerOf(paths));
   if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
 }
 
-export async function closeStore({ built: { clock, store } }: Assembly): Promise<void> {
+async function closeStore({ built: { clock, store } }: Assembly): Promise<void> {
   clock?.close();
   await store?.close();
 }

@@ -2,7 +2,7 @@
 // question is, is the tree they publish on; the question of another is answered exactly like one that does not exist.
 
 import { json } from '../../bus/frames.ts';
-import type { AskRequest, Subjects } from '../../bus/subjects.ts';
+import type { AskRequest } from '../../bus/subjects.ts';
 import { unknownAsk } from '../../operations/asks.ts';
 import { OPERATIONS, type Ports } from '../../operations/operations.ts';
 import { TroupeError } from '../../protocol/failures.ts';
@@ -10,20 +10,15 @@ import { textAt } from '../../protocol/rewrite.ts';
 import { isJsonObject } from '../../protocol/value.ts';
 import { askPage } from './pages.ts';
 import { callerOf } from './requests.ts';
-import { type Page, type Responder, succeeded } from './responder.ts';
-
-export type AskSubjects = {
-  readonly subjects: Subjects;
-  readonly daemon: string;
-  /** Daemons of one state directory know the same questions, and one of them serves a message. */
-  readonly family: string;
-  readonly ports: Pick<Ports, 'inbox'>;
-};
+import { type FamilyOptions, type Page, type Responder, succeeded } from './responder.ts';
 
 /** Room for headers and for what the client wraps around a payload. */
 const PAGE_ROOM = 1_024;
 
-export function serveAsks(responder: Responder, { subjects, daemon, family, ports }: AskSubjects): void {
+export function serveAsks(
+  responder: Responder,
+  { subjects, daemon, family, ports }: FamilyOptions<Pick<Ports, 'inbox'>>,
+): void {
   responder.serve<AskRequest>({
     patterns: subjects.askPatterns(daemon, family),
     parse: subjects.parseAsk,

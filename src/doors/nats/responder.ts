@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Empty, type Msg, type NatsConnection } from 'nats';
 import { maxPayload, toHeaders } from '../../bus/frames.ts';
 import { isInbox, replies } from '../../bus/replies.ts';
-import type { Tree } from '../../bus/subjects.ts';
+import type { Subjects, Tree } from '../../bus/subjects.ts';
 import type { Outcome } from '../../calls/call.ts';
 import { type FailureCode, failureOf, TroupeError } from '../../protocol/failures.ts';
 import { wantsStream } from './requests.ts';
@@ -46,6 +46,15 @@ export type FamilyService<Request extends { readonly id: string }> = {
   readonly isElsewhere?: (request: Request, msg: Msg) => Promise<boolean>;
   /** The sentence for an id that nobody knows. */
   readonly unknown: (request: Request) => string;
+};
+
+/** Where such a service is offered. */
+export type FamilyOptions<Ports> = {
+  readonly subjects: Subjects;
+  readonly daemon: string;
+  /** Daemons of one state directory know the same questions and tasks, and one of them serves a message. */
+  readonly family: string;
+  readonly ports: Ports;
 };
 
 /** A daemon that does not know an id leaves the first word to those that may know it. */

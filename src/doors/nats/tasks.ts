@@ -3,22 +3,16 @@
 
 import { Empty, type Msg } from 'nats';
 import { json, toHeaders } from '../../bus/frames.ts';
-import type { Subjects, TaskRequest } from '../../bus/subjects.ts';
+import type { TaskRequest } from '../../bus/subjects.ts';
 import { OPERATIONS, type Ports } from '../../operations/operations.ts';
 import { taskPage } from './pages.ts';
 import { callerOf, cursorOf, treeOf } from './requests.ts';
-import { type Responder, SILENCE_MS, succeeded } from './responder.ts';
+import { type FamilyOptions, type Responder, SILENCE_MS, succeeded } from './responder.ts';
 import { type OpenAsk, taskResults } from './results.ts';
 
-export type TaskSubjects = {
-  readonly subjects: Subjects;
-  readonly daemon: string;
-  /** Daemons of one state directory know the same tasks, and one of them serves a message. */
-  readonly family: string;
-  readonly ports: Pick<Ports, 'tasks'> & {
-    /** The open questions of a caller: a stream of a result tells those that its task waits for. */
-    readonly inbox: { list(principal: string): readonly OpenAsk[] };
-  };
+type TaskPorts = Pick<Ports, 'tasks'> & {
+  /** The open questions of a caller: a stream of a result tells those that its task waits for. */
+  readonly inbox: { list(principal: string): readonly OpenAsk[] };
 };
 
 /** Room for headers and for what the client wraps around a payload. */
@@ -26,7 +20,7 @@ const PAGE_ROOM = 1_024;
 /** Marks a `task.get` by which one state directory asks whether another knows a task: only one that does answers. */
 const PROBE = 'Troupe-Probe';
 
-export function serveTasks(responder: Responder, options: TaskSubjects): void {
+export function serveTasks(responder: Responder, options: FamilyOptions<TaskPorts>): void {
   const { subjects, daemon, family, ports } = options;
   const results = taskResults(responder, options);
 
