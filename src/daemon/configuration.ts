@@ -66,7 +66,7 @@ export function createConfiguration({ paths, env, logger, config }: Configuratio
 
   function reload(reloading: Reloading): Promise<Difference> {
     const changing = latest.then(() => change(reloading));
-    latest = changing.catch(() => {}); // whoever wanted this change is told; the next one is tried all the same
+    latest = changing.catch(() => {}); // the caller of `reload` gets the error; the next reload is tried all the same
     return changing;
   }
 

@@ -28,9 +28,9 @@ export type DaemonHandle = {
   stop(): void;
 };
 
-/** Longer than any server's own patience for its goodbye. */
+/** Longer than any server may take to close. */
 const CLOSE_MS = 60_000;
-/** Another daemon holds our name while it clears away what our last life left. */
+/** Another daemon may hold this daemon's lock for a moment, while it ends what this one left running. */
 const SWEEP_MS = 2_000;
 
 export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
@@ -61,7 +61,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   const ready = waitFor(actor, (state) => state.matches('running') || state.status !== 'active').then((state) => {
     if (state.status !== 'active') throw new TroupeError('unavailable', state.context.why || 'it was stopped');
   });
-  ready.catch(() => {}); // whoever does not wait for it learns from `stopped`
+  ready.catch(() => {}); // without a listener the end is learnt from `stopped`
 
   function end(why: string): number {
     fault.dispose();
@@ -78,7 +78,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
 }
 
-/** Whoever cannot read the configuration must not keep others from the state directory. */
+/** A daemon that cannot read its configuration gives its lock back. */
 function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig {
   try {
     return readConfig(paths, env);
@@ -96,7 +96,7 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
 }
 
-/** A throw that nobody caught is a bug of ours: it is logged, everything is closed in order, and the exit code says so. */
+/** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */
 function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
   const onFault = (error: unknown) => {
     logger.fatal({ stack: error instanceof Error ? error.stack : undefined }, sentence(error));

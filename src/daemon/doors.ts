@@ -21,7 +21,7 @@ import type { Serving } from './serving.ts';
 
 export type Doors = Awaited<ReturnType<typeof openDoors>>;
 
-/** A broker that is away must not hold up a reload: nobody can call over it either. */
+/** A broker that is away must not hold up a reload: no call can come over it either. */
 const WITHDRAW_MS = 1_000;
 const SETTLE_MS = 15_000;
 

@@ -1,6 +1,6 @@
 // The daemon's own door: a unix socket that only its owner may open, newline-delimited JSON-RPC, the CLI on the other end.
-// A connection that closes cancels its calls: whoever pressed Ctrl-C does not wait for the answer. A daemon that drains
-// takes no further connection, and lets go of each one it has when the calls made there are answered.
+// A connection that closes cancels its calls: after Ctrl-C nobody waits for the answer. A daemon that drains takes no further
+// connection, and ends each one when the calls made on it are answered.
 
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-// The open questions, and answers to them: over the control socket the owner's, who may answer all; on NATS each caller's own.
+// The open questions and the answers to them. The owner sees and answers all, a caller on NATS those of its own calls.
 
 import type { Inbox } from '../asks/ask.ts';
 import { isMessage, replyOf } from '../asks/replies.ts';
@@ -9,7 +9,7 @@ import type { Caller, Given } from './parameters.ts';
 export const sinceOf = ({ fields: { since } }: Given): { since?: number } =>
   typeof since === 'number' ? { since } : {};
 
-/** With `since` it waits until the list is another than that one, or for some seconds. */
+/** With `since`, which is a version of the list, it waits until the list has changed, or for some seconds. */
 export async function openAsks(
   { inbox }: { readonly inbox: Pick<Inbox, 'list' | 'version' | 'changed'> },
   { since }: { readonly since?: number },

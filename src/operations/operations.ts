@@ -90,7 +90,7 @@ const command = (type: 'start' | 'stop' | 'restart') =>
 type Servers = Needs<'fleet' | 'catalog'>;
 type Logins = Needs<'fleet' | 'oauth'>;
 
-/** The columns: subjects (of those for callers), verbs of the CLI, how parameters are read, what is done, who waits how long. */
+/** Columns: subjects (of those for callers), verbs of the CLI, how parameters are read, what is done, how long the CLI waits. */
 export const OPERATIONS = {
   status: forOwner(['status', 'ps', 'up', 'down', 'doctor'], nothing, ({ status }: Needs<'status'>) => status()),
   env: forOwner(['env', 'install'], nothing, ({ environment }: Needs<'environment'>) => environment()),

@@ -1,5 +1,5 @@
-// Who asks for an operation, and its parameters and results as they pass the control socket. What does not fit is refused with a sentence that
-// names it; what must arrive unchanged is taken from the bytes.
+// Who asks for an operation, and its parameters and results as they pass the control socket. Parameters that do not fit are
+// refused with a sentence that names them; what must arrive unchanged is taken from the bytes.
 
 import type { Signal } from '../calls/call.ts';
 import { TroupeError } from '../protocol/failures.ts';
@@ -7,7 +7,7 @@ import { TroupeError } from '../protocol/failures.ts';
 export type Caller = {
   /** Whose tasks and questions are meant. The owner of this machine has none, and means everybody's. */
   readonly principal: string | undefined;
-  /** For those who answer a question too late: who was quicker. */
+  /** Named to those who answer a question too late, such as `troupe answer`. */
   readonly by: string;
   /** Aborts when the caller is gone or wants the result no more; its reason is a TroupeError that says which. */
   readonly signal?: AbortSignal;

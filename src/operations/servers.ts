@@ -37,7 +37,7 @@ export async function commandServer(
   const member = knownServer(fleet, server);
   const before = member.since;
   fleet.tell(member.name, { type });
-  // A server that was already where it is told to go does not change its state; all others do at once.
+  // A server that is already in the wanted state stays there; every other one has left its state by now.
   const isThere = () =>
     ENDS_OF_COMMANDS[type].includes(member.state) && (member.since !== before || type !== 'restart');
   const { openMs, drainMs, stdinMs, termMs } = member.config.settings;
@@ -45,10 +45,10 @@ export async function commandServer(
   return serverStatus(member, catalog);
 }
 
-/** Something that tells a listener of its changes until the listener leaves. */
+/** Tells a listener of changes until the listener leaves. */
 type Watch = (listener: () => void) => () => void;
 
-/** Resolves as soon as it is so, which is looked at again with each news; or when the time is over. */
+/** Resolves when the condition holds, which is checked again at each change; or when the time is over. */
 export function untilNews(watches: readonly Watch[], isSo: () => boolean, limitMs: number): Promise<void> {
   if (isSo()) return Promise.resolve();
   return new Promise((resolve) => {

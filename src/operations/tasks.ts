@@ -35,7 +35,7 @@ export const tasksFrom = ({ fields: { since, cursor } }: Given): Page => ({
   ...(cursor !== undefined && { cursor: textOf(cursor, 'cursor') }),
 });
 
-/** Newest first. With `since` it waits until something is another than then, or for some seconds. */
+/** Newest first. With `since`, which is a version of the list, it waits until a task has changed, or for some seconds. */
 export async function listTasks(
   { tasks }: { readonly tasks: Pick<Tasks, 'list' | 'version' | 'changed'> },
   { since, cursor }: Page,
@@ -45,7 +45,7 @@ export async function listTasks(
   return { version: tasks.version, ...tasks.list(principal, cursor) };
 }
 
-/** Waits for it, as long as somebody is there to hear it. */
+/** Waits until the task has ended, or the caller has left. */
 export async function resultOf(
   { tasks }: { readonly tasks: Pick<Tasks, 'outcome'> },
   { id }: { readonly id: string },

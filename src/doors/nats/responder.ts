@@ -38,7 +38,7 @@ export type Page = { readonly page: Buffer; readonly next?: string };
 export type FamilyService<Request extends { readonly id: string }> = {
   readonly patterns: readonly Tree[];
   readonly parse: (subject: string) => Request | undefined;
-  /** Resolves with what to send, or with nothing when that is done or nobody is to hear anything. */
+  /** Resolves with what to send; with nothing when the reply was sent already, or there is none to send. */
   readonly serve: (request: Request, msg: Msg) => Promise<Outcome | Page | undefined>;
   /** The failures after which another state directory may still know the id. */
   readonly elsewhere: readonly FailureCode[];
