@@ -11,7 +11,7 @@ import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
-import { assemble, portsOf } from './parts.ts';
+import { actorsOf, assemble } from './parts.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
@@ -49,7 +49,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
     crash: (why) => actor.send({ type: 'crashed', why }),
     stateOf: () => stateOf(actor.getSnapshot().value),
   });
-  const actor = createActor(daemonMachine.provide({ actors: portsOf(assembly) }), { input: { closeMs: CLOSE_MS } });
+  const actor = createActor(daemonMachine.provide({ actors: actorsOf(assembly) }), { input: { closeMs: CLOSE_MS } });
   actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
   const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
   actor.start();

@@ -89,20 +89,20 @@ export function assemble(options: PartsOptions): Assembly {
 }
 
 /** What the daemon's machine calls to open and close each part. */
-export function portsOf(assembly: Assembly) {
+export function actorsOf(assembly: Assembly) {
   const { built } = assembly;
-  const port = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
+  const actor = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
   return {
-    openStore: port(openStorePart),
-    openBus: port(openBus),
-    openPlugins: port(openPlugins),
-    openServers: port(openServers),
-    openDoors: port(openDoorsPart),
-    closeDoors: port(closeDoors),
-    closeServers: port(closeServers),
-    closePlugins: port(async () => built.plugins?.close()),
-    closeBus: port(async () => built.bus?.leave()),
-    closeStore: port(closeStore),
+    openStore: actor(openStorePart),
+    openBus: actor(openBus),
+    openPlugins: actor(openPlugins),
+    openServers: actor(openServers),
+    openDoors: actor(openDoorsPart),
+    closeDoors: actor(closeDoors),
+    closeServers: actor(closeServers),
+    closePlugins: actor(async () => built.plugins?.close()),
+    closeBus: actor(async () => built.bus?.leave()),
+    closeStore: actor(closeStore),
   };
 }
 

@@ -7,6 +7,7 @@ import { createAttend } from '../asks/attend.ts';
 import type { Events } from '../bus/events.ts';
 import { createRecorder } from '../calls/record.ts';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import type { Paths } from '../config/paths.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { answerRoots, createRoots } from '../roots/roots.ts';
@@ -30,14 +31,7 @@ export function createServing({ part, paths, env, log, config, subjects, name, c
   const current = () => configuration.current;
   const { logger } = log;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
-  const family = familyOf(paths.state);
-  /** This daemon among those on the state directory. */
-  const identity = {
-    daemon: paths.lock,
-    family,
-    seal: openSeal(paths.state),
-    isAlive: (daemon: string) => isHeld(paths.state, daemon, 0), // without waiting: hosts are being served here
-  };
+  const identity = identityOf(paths);
   const shared = { ...identity, config: current, store, events, subjects, name, logger };
   const catalog = createCatalog(store);
   const upkeep = upkeepOf(catalog, events, { hosting: () => hosting, asking: () => asking });
@@ -84,7 +78,7 @@ export function createServing({ part, paths, env, log, config, subjects, name, c
     roots,
     tasks: tasking.api,
     attend: createAttend(asking.inbox, onTrouble),
-    subject: subjects.peers(family),
+    subject: subjects.peers(identity.family),
     setLevels: upkeep.relevel,
     onTrouble,
   });
@@ -113,6 +107,14 @@ export function createServing({ part, paths, env, log, config, subjects, name, c
     },
   };
 }
+
+/** This daemon among those on the state directory, and what they have in common. */
+const identityOf = ({ state, lock }: Paths) => ({
+  daemon: lock,
+  family: familyOf(state),
+  seal: openSeal(state),
+  isAlive: (daemon: string) => isHeld(state, daemon, 0), // without waiting: hosts are being served meanwhile
+});
 
 /** What servers say unasked goes to the bus, to the sessions that it concerns and to open questions. */
 function upkeepOf(

@@ -67,6 +67,23 @@ export const UNREADABLE = 'the subject cannot be read; see docs/SUBJECTS.md';
 /** The outcome that is a JSON result of ours. */
 export const succeeded = (result: Buffer): Outcome => ({ ok: true, result, isError: false });
 
+/** The daemon may publish where its caller may not: it answers to inboxes, and to nothing else. */
+function subscribeTo(
+  nc: NatsConnection,
+  patterns: readonly Tree[],
+  take: (msg: Msg) => void,
+  onTrouble: (error: unknown) => void,
+): Close {
+  const callback = (error: Error | null, msg: Msg) => {
+    if (error) onTrouble(error);
+    else if (!msg.reply || isInbox(msg.reply)) take(msg);
+  };
+  const open = patterns.map(({ subject, queue }) => nc.subscribe(subject, { callback, ...(queue && { queue }) }));
+  return async () => {
+    if (!nc.isClosed()) await Promise.all(open.map((subscription) => subscription.drain()));
+  };
+}
+
 export function createResponder({ nc, onTrouble, keepAliveMs }: ResponderOptions) {
   const reply = replies(nc, { onLost: onTrouble, ...(keepAliveMs && { keepAliveMs }) });
   const services: Close[] = [];
@@ -74,17 +91,8 @@ export function createResponder({ nc, onTrouble, keepAliveMs }: ResponderOptions
   const closers = new Set<() => void>();
   let isClosed = false;
 
-  /** The daemon may publish where its caller may not: it answers to inboxes, and to nothing else. */
-  function subscribe(patterns: readonly Tree[], take: (msg: Msg) => void): Close {
-    const callback = (error: Error | null, msg: Msg) => {
-      if (error) onTrouble(error);
-      else if (!msg.reply || isInbox(msg.reply)) take(msg);
-    };
-    const open = patterns.map(({ subject, queue }) => nc.subscribe(subject, { callback, ...(queue && { queue }) }));
-    return async () => {
-      if (!nc.isClosed()) await Promise.all(open.map((subscription) => subscription.drain()));
-    };
-  }
+  const subscribe = (patterns: readonly Tree[], take: (msg: Msg) => void): Close =>
+    subscribeTo(nc, patterns, take, onTrouble);
 
   /** A caller that waits for the end of a stream gets one, whatever it asked. */
   const send = (msg: Msg, outcome: Outcome): Promise<void> | undefined =>

@@ -41,7 +41,11 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
     sender?.stop();
     const outlet = frameSender(nc, publishTo(nc, inbox, onTrouble));
     const subject = subjects.session(daemon, randomBytes(16).toString('base64url'), session.principal);
-    const joiner = frameJoiner({ maxBytes: options.maxFrameBytes, onFrame: receive, onBroken: refuseSeries });
+    const joiner = frameJoiner({
+      maxBytes: options.maxFrameBytes,
+      onFrame: (bytes) => answers.take(session, readFrame(bytes)),
+      onBroken: (why) => send(brokenFrame(why)),
+    });
     const subscription = nc.subscribe(subject, {
       callback: (error, msg) => (error ? onTrouble(error) : take(msg, joiner)),
     });
@@ -92,11 +96,6 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
     session.end().catch(onTrouble);
   }
 
-  const receive = (bytes: Buffer): void => answers.take(session, readFrame(bytes));
-
-  const refuseSeries = (why: string): void =>
-    send(refusalFrame({ kind: 'malformed', code: -32600, why: `the message was not taken: ${why}` }));
-
   return {
     session,
     attach,
@@ -108,6 +107,9 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
     detach: (): void => detach?.(),
   };
 }
+
+const brokenFrame = (why: string): Buffer =>
+  refusalFrame({ kind: 'malformed', code: -32600, why: `the message was not taken: ${why}` });
 
 /** The number that a client gives to a message, so that a status can say which messages were seen. */
 export function sequenceOf(msg: Msg): number {
