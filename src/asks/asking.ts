@@ -39,6 +39,8 @@ export type AskingOptions = {
   readonly world?: World;
 };
 
+export type Asking = ReturnType<typeof createAsking>;
+
 export function createAsking(options: AskingOptions) {
   const { config, store, seal, events, daemon, isAlive, models, rootsFor, logger, world = realWorld } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));

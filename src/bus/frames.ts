@@ -98,7 +98,7 @@ const reference = ({ bucket, object, size, digest }: Stored): Headers => ({
 
 const resultHeaders = (isError: boolean): Headers => (isError ? { 'Mcp-Is-Error': 'true' } : {});
 
-function errorHeaders(failure: Failure): Headers {
+export function errorHeaders(failure: Failure): Headers {
   return {
     'Nats-Service-Error-Code': String(natsCode(failure)),
     // A line break would end the header, and what follows would be read as one of ours.

@@ -25,7 +25,7 @@ const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: fal
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
-  const watchers = new Set<(server: string) => void>();
+  const watchers = new Set<(server: string, kind: Kind) => void>();
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
@@ -35,7 +35,7 @@ export function createCatalog(store: Store) {
   function put(server: string, kind: Kind, found: Listing): void {
     version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
-    for (const watcher of watchers) watcher(server);
+    for (const watcher of watchers) watcher(server, kind);
   }
 
   return {
@@ -48,11 +48,9 @@ export function createCatalog(store: Store) {
       const body = arrayOf(entries);
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
-      if (before?.hash === hash) {
-        put(server, kind, { ...before, isFresh: true });
-        return false;
-      }
-      put(server, kind, { ...listing(entries, hash), isFresh: true });
+      const isSame = before?.hash === hash;
+      put(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true });
+      if (isSame) return false;
       // Instances come and go with principals and sessions; the lists of one are read whenever it opens.
       if (!isInstance(server) && body.length <= MAX_STORED_BYTES)
         store.write('putCatalog', [server, kind, body, hash, Date.now()]);
@@ -66,8 +64,8 @@ export function createCatalog(store: Store) {
         if (known?.isFresh) put(server, kind, { ...known, isFresh: false });
       }
     },
-    /** Told of the server whose lists are others now, fresh or no longer fresh. Returns how to hear no more of it. */
-    watch(watcher: (server: string) => void): () => void {
+    /** Tells of every list that was read, changed or not, or is no longer fresh. Returns how to hear no more of it. */
+    watch(watcher: (server: string, kind: Kind) => void): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },

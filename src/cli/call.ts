@@ -2,7 +2,6 @@
 
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { argumentsJson, stringArguments } from './arguments.ts';
-import type { Listing } from './catalog.ts';
 import { isToolError, printContents, printPrompt, printToolResult } from './content.ts';
 import { type Control, withControl } from './control.ts';
 import { type Output, usage } from './output.ts';
@@ -128,7 +127,7 @@ function onInterrupt(output: Output, cancel: () => void) {
 /** The tool's inputSchema if the catalog has it; else the call goes out without, and says itself what is wrong. */
 async function inputSchema(control: Control, server: string, tool: string): Promise<unknown> {
   try {
-    const { items } = await control.ask<Listing>('list', { kind: 'tools', server });
+    const { items } = await control.ask('list', { kind: 'tools', server });
     return items.find(({ item }) => item.name === tool)?.item.inputSchema;
   } catch (error) {
     if (error instanceof TroupeError && error.code !== 'lost') return undefined;

@@ -2,6 +2,7 @@
 // A socket that nobody listens on is "not running"; one that closes under a request leaves its outcome unknown.
 
 import { connect, type Socket } from 'node:net';
+import { OPERATIONS, type OperationName, type ParamsOf, type ResultOf } from '../operations/operations.ts';
 import { notificationFrame, requestFrame } from '../protocol/compose.ts';
 import { FAILURES, type FailureCode, sentence, TroupeError } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
@@ -17,11 +18,19 @@ export type Pending = {
 };
 
 export type Control = {
-  readonly request: (method: string, params: object | Buffer, onNotice?: (notice: Notice) => void) => Pending;
+  /** Params are given as JSON where their bytes must not change. */
+  readonly request: <Name extends OperationName>(
+    name: Name,
+    params: ParamsOf<Name> | Buffer,
+    onNotice?: (notice: Notice) => void,
+  ) => Pending;
   /** A request whose result is plain data. */
-  readonly ask: <Result>(method: string, params?: object) => Promise<Result>;
+  readonly ask: <Name extends OperationName>(name: Name, ...params: Given<Name>) => Promise<ResultOf<Name>>;
   readonly close: () => void;
 };
+
+type Given<Name extends OperationName> =
+  Record<string, never> extends ParamsOf<Name> ? [params?: ParamsOf<Name>] : [params: ParamsOf<Name>];
 
 type Waiter = {
   readonly resolve: (result: Buffer) => void;
@@ -29,12 +38,9 @@ type Waiter = {
   readonly onNotice: ((notice: Notice) => void) | undefined;
 };
 
-// A call has its own deadline, which the daemon keeps, and a task takes as long as it lives; everything else is quick unless
-// a server has to come or go, or much is to be removed.
-const UNLIMITED: ReadonlySet<string> = new Set(['call', 'taskResult']);
-const LIMIT_MS = 15_000;
-const LONG_MS = 180_000;
-const LONG: ReadonlySet<string> = new Set(['start', 'stop', 'restart', 'reload', 'tasksPrune']);
+/** By the patience that the table of operations names. */
+const LIMIT_MS = { short: 15_000, long: 180_000 };
+const NO_PARAMS = Buffer.from('{}');
 const MAX_REPLY_BYTES = 1 << 30;
 /** The daemon has judged the depth of what servers say; its own wrapping comes on top. */
 const MAX_DEPTH = 1000;
@@ -57,18 +63,18 @@ export async function connectControl(path: string): Promise<Control> {
   socket.on('error', () => {}); // 'close' follows and tells everyone who waits
   socket.on('close', () => fail(gone()));
 
-  const request: Control['request'] = (method, params, onNotice) => {
+  const request: Control['request'] = (name, params, onNotice) => {
     if (socket.destroyed) return { result: Promise.reject(gone()), cancel: () => {} };
     const id = ++lastId;
     const answered = new Promise<Buffer>((resolve, reject) => waiting.set(String(id), { resolve, reject, onNotice }));
-    socket.write(requestFrame(id, method, jsonOf(params)));
-    const limitMs = LONG.has(method) ? LONG_MS : LIMIT_MS;
-    const result = UNLIMITED.has(method) ? answered : within(limitMs, method, answered);
+    socket.write(requestFrame(id, name, jsonOf(params)));
+    const { patience } = OPERATIONS[name];
+    const result = patience === 'endless' ? answered : within(LIMIT_MS[patience], name, answered);
     return { result, cancel: () => void socket.write(notificationFrame('cancel', jsonOf({ id }))) };
   };
   return {
     request,
-    ask: async (method, params = {}) => JSON.parse((await request(method, params).result).toString()),
+    ask: async (name, ...[params]) => JSON.parse((await request(name, params ?? NO_PARAMS).result).toString()),
     close: () => void socket.destroy(),
   };
 }

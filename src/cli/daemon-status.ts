@@ -3,68 +3,16 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Paths } from '../config/paths.ts';
+import type { Status } from '../operations/status.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import type { ServerState } from '../servers/states.ts';
 import { withControl } from './control.ts';
 
-export type ServerStatus = {
-  readonly name: string;
-  readonly state: ServerState;
-  readonly since?: string | number | null;
-  readonly pid?: number | null;
-  readonly restarts?: number;
-  readonly inFlight?: number;
-  readonly queued?: number;
-  readonly lastError?: string | null;
-  readonly tools?: number;
-  readonly calls?: number;
-  readonly errors?: number;
-};
-
-export type Status = {
-  readonly daemon: {
-    readonly pid: number;
-    readonly version: string;
-    readonly startedAt: string | number;
-    readonly uptimeMs: number;
-    readonly state: string;
-    readonly stateDir: string;
-    readonly instance?: string | null;
-    /** None when there is no file and the reference servers are run. */
-    readonly config?: string | null;
-    /** Why the file as it is now is not in force. */
-    readonly configError?: string | null;
-    readonly logFile: string;
-    readonly memoryBytes: number;
-  };
-  readonly bus: {
-    readonly state: string;
-    readonly url?: string | null;
-    readonly managed?: boolean;
-    readonly pid?: number | null;
-    readonly lastError?: string | null;
-    readonly outbox?: number;
-  };
-  /** Absent in a daemon of an older version. */
-  readonly http?: {
-    readonly state: string;
-    readonly url: string | null;
-    readonly isOpen?: boolean;
-    readonly error?: string;
-  };
-  readonly sessions?: number;
-  /** Questions that wait for somebody. Absent in a daemon of an older version. */
-  readonly asks?: { readonly open: number };
-  readonly tasks?: { readonly unfinished: number };
-  readonly store: { readonly state: string; readonly message?: string | null };
-  readonly plugins: readonly { readonly name: string; readonly state: string; readonly error?: string }[];
-  readonly servers: readonly ServerStatus[];
-};
+export type { ServerStatus, Status } from '../operations/status.ts';
 
 /** The running daemon's status, or nothing when no daemon answers. */
 export async function statusOf(paths: Paths): Promise<Status | undefined> {
   try {
-    return await withControl(paths.socket, (control) => control.ask<Status>('status'));
+    return await withControl(paths.socket, (control) => control.ask('status'));
   } catch (error) {
     if (error instanceof TroupeError && (error.code === 'unavailable' || error.code === 'lost')) return undefined;
     throw error;

@@ -5,7 +5,7 @@ import { instanceOfLock, type Paths } from '../config/paths.ts';
 import { realPathsOf } from '../config/real-paths.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';
-import { isAlive, notedPid, type Status, untilGone } from './daemon-status.ts';
+import { isAlive, notedPid, untilGone } from './daemon-status.ts';
 import { type Cli, OK } from './verb.ts';
 
 const DOWN_MS = 90_000;
@@ -55,7 +55,7 @@ async function stop(paths: Paths): Promise<number | undefined> {
 async function askToStop(paths: Paths): Promise<number | undefined> {
   try {
     return await withControl(paths.socket, async (control) => {
-      const { daemon } = await control.ask<Status>('status');
+      const { daemon } = await control.ask('status');
       await control.ask('down');
       return daemon.pid;
     });

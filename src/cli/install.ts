@@ -81,8 +81,7 @@ function byCommand({ env, paths }: Cli, scope: string): WayIn {
 }
 
 async function byAddress({ paths }: Cli, scope: string): Promise<WayIn> {
-  const ask = { TROUPE_HTTP: '', TROUPE_TOKEN: '' };
-  const known = await withControl(paths.socket, (control) => control.ask<Partial<typeof ask>>('env'));
+  const known = await withControl(paths.socket, (control) => control.ask('env'));
   if (!known.TROUPE_HTTP)
     throw new TroupeError('unavailable', 'troupe listens on no HTTP address; see `troupe status`, or leave out --url');
   const url = `${known.TROUPE_HTTP}/mcp${scope === '' ? '' : `/${scope}`}`;

@@ -1,7 +1,6 @@
 // `login` and `logout`: proves to a remote server who you are. The URL is always printed, so that it can be opened
 // elsewhere; the daemon takes what the browser brings back, and this waits for it.
 
-import type { LoginOutcome, LoginStart } from '../operations/logins.ts';
 import { NO_BROWSER, openBrowser } from './browser.ts';
 import { type Control, withControl } from './control.ts';
 import { type Cli, OK } from './verb.ts';
@@ -11,7 +10,7 @@ export type LoginOptions = { readonly browser?: boolean };
 
 export function login({ output, paths }: Cli, server: string, options: LoginOptions): Promise<number> {
   return withControl(paths.socket, async (control) => {
-    const started = await control.ask<LoginStart>('login', { server });
+    const started = await control.ask('login', { server });
     if ('outcome' in started) {
       if (output.json) output.print(JSON.stringify(started));
       else output.print(started.why);
@@ -30,7 +29,7 @@ export function login({ output, paths }: Cli, server: string, options: LoginOpti
 }
 
 export async function logout({ output, paths }: Cli, server: string): Promise<number> {
-  const ask = (control: Control) => control.ask<{ wasLoggedIn: boolean }>('logout', { server });
+  const ask = (control: Control) => control.ask('logout', { server });
   const { wasLoggedIn } = await withControl(paths.socket, ask);
   if (output.json) output.print(JSON.stringify({ server, wasLoggedIn }));
   else output.print(wasLoggedIn ? `You are logged out of ${server}.` : `You were not logged in to ${server}.`);
@@ -40,7 +39,7 @@ export async function logout({ output, paths }: Cli, server: string): Promise<nu
 /** Denied, timed out, wrong state: each comes as an error with its sentence. */
 async function untilDone(control: Control, server: string, id: string): Promise<void> {
   for (;;) {
-    const { outcome } = await control.ask<LoginOutcome>('loginWait', { server, id });
+    const { outcome } = await control.ask('loginWait', { server, id });
     if (outcome === 'done') return;
   }
 }

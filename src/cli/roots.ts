@@ -75,7 +75,7 @@ async function remove({ output, paths }: Cli, path: string): Promise<number> {
 }
 
 async function whyNot(control: Control, names: readonly string[]): Promise<string> {
-  const { roots: all } = await control.ask<{ roots: readonly Root[] }>('roots');
+  const { roots: all } = await control.ask('roots');
   const offered = all.find(({ uri, from }) => from === 'host' && names.includes(uri));
   if (offered) return `${oneLine(offered.uri)} comes from a host and goes with it`;
   return `${oneLine(names.at(-1) ?? '')} was not added here; \`troupe roots\` says who named what`;

@@ -99,7 +99,7 @@ export async function tellDaemon(cli: Cli, { done, change }: { done: string; cha
   let reload: Reload | undefined;
   let trouble: string | undefined;
   try {
-    reload = await withControl(paths.socket, (socket) => socket.ask<Reload>('reload'));
+    reload = await withControl(paths.socket, (socket) => socket.ask('reload'));
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
     if (error.code !== 'unavailable') trouble = sentence(error);

@@ -23,7 +23,7 @@ export async function status({ output, paths }: Cli): Promise<number> {
 
 /** One line a server, with its last error at the end. */
 export async function ps({ output, paths }: Cli): Promise<number> {
-  const { servers } = await withControl(paths.socket, (control) => control.ask<Status>('status'));
+  const { servers } = await withControl(paths.socket, (control) => control.ask('status'));
   if (output.json) output.print(JSON.stringify(servers));
   else if (servers.length > 0) output.print(psTable(output, servers));
   else output.say('no servers are configured; add one with `troupe add <name> -- <command>`');

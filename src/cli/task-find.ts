@@ -44,7 +44,7 @@ export async function* pages(control: Control): AsyncGenerator<Page> {
 /** Of a whole id the daemon says itself whether there is such a one. */
 export async function findTask(control: Control, id: string): Promise<TaskView> {
   if (id.length < SHORTEST) throw usage(`'${id}' is too short for an id; at least ${SHORTEST} characters tell which`);
-  if (id.length >= WHOLE) return control.ask<TaskView>('taskGet', { id: id.toLowerCase() });
+  if (id.length >= WHOLE) return control.ask('taskGet', { id: id.toLowerCase() });
   const fitting: TaskView[] = [];
   let count = 0;
   for await (const { tasks, next } of pages(control)) {

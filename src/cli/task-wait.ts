@@ -68,7 +68,7 @@ async function attend({ output }: Cli, { control, task, progress, signal }: Atte
     !signal.aborted;
     version = (await pageOf(control, { since: version })).version
   ) {
-    const now = await control.ask<TaskView>('taskGet', { id });
+    const now = await control.ask('taskGet', { id });
     const asks = now.status === 'input_required' ? await asksOf(control, id) : [];
     if (signal.aborted || !isOpen(now)) return;
     for (const { id: ask, kind } of asks) progress.onNotice({ method: 'ask', params: { ask, kind } });

@@ -3,7 +3,7 @@
 import type { Member } from '../servers/member.ts';
 
 export type Announcer = {
-  /** Something that makes the first start take its time. */
+  /** Something that makes the first start slow, such as a download. */
   waiting(what: string): void;
   started(facts: Started): void;
   changed(member: Member): void;
@@ -33,7 +33,7 @@ export function announcer(say: (line: string) => void): Announcer {
       isStarted = true;
     },
     changed({ name, state, why }) {
-      // In the background nobody reads along, and the log has it all.
+      // Only a terminal is told; in the background the log has every change.
       if (!isStarted || !process.stdout.isTTY || state === 'opening' || state === 'closing') return;
       say(`${new Date().toTimeString().slice(0, 8)}  ${name} is ${state}${why ? `: ${why}` : ''}`);
     },

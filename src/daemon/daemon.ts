@@ -1,19 +1,17 @@
 // The composition root: the only place that gives the daemon's machine the real world. It takes its name on the
 // state directory, lets the machine bring the parts up in order, and answers with a handle to wait for and to stop.
 
-import { rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { createActor, fromPromise, waitFor } from 'xstate';
+import { createActor, waitFor } from 'xstate';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
-import { VERSION } from '../protocol/version.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
-import { createParts, type Parts } from './parts.ts';
-import { readConfig, type Settings } from './settings.ts';
+import { type LoadedConfig, readConfig } from './configuration.ts';
+import { actorsOf, assemble } from './parts.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
@@ -30,23 +28,28 @@ export type DaemonHandle = {
   stop(): void;
 };
 
-/** Longer than any server's own patience for its goodbye. */
+/** Longer than any server may take to close. */
 const CLOSE_MS = 60_000;
-/** Another daemon holds our name while it clears away what our last life left. */
+/** Another daemon may hold this daemon's lock for a moment, while it ends what this one left running. */
 const SWEEP_MS = 2_000;
 
 export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
-  const config = readOrRelease(paths, env, lock);
-  const log = openLog(paths.logs, config.config.logLevel, basename(paths.logFile));
-  for (const warning of config.warnings) log.logger.warn(formatComplaint(warning));
-  const parts = createParts({
-    ...{ paths, env, log, config: config.config, say: announcer(announce), ...(http !== undefined && { http }) },
+  const { config, warnings } = readOrRelease(paths, env, lock);
+  const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
+  for (const warning of warnings) log.logger.warn(formatComplaint(warning));
+  const assembly = assemble({
+    paths,
+    env,
+    log,
+    config,
+    say: announcer(announce),
+    ...(http !== undefined && { http }),
     stop: () => actor.send({ type: 'stop' }),
     crash: (why) => actor.send({ type: 'crashed', why }),
     stateOf: () => stateOf(actor.getSnapshot().value),
   });
-  const actor = createActor(daemonMachine.provide({ actors: portsOf(parts, paths) }), { input: { closeMs: CLOSE_MS } });
+  const actor = createActor(daemonMachine.provide({ actors: actorsOf(assembly) }), { input: { closeMs: CLOSE_MS } });
   actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
   const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
   actor.start();
@@ -58,13 +61,13 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   const ready = waitFor(actor, (state) => state.matches('running') || state.status !== 'active').then((state) => {
     if (state.status !== 'active') throw new TroupeError('unavailable', state.context.why || 'it was stopped');
   });
-  ready.catch(() => {}); // whoever does not wait for it learns from `stopped`
+  ready.catch(() => {}); // without a listener the end is learnt from `stopped`
 
   function end(why: string): number {
     fault.dispose();
     if (why) log.logger.fatal(why);
     if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
-    parts.abandon();
+    assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
     log.logger.info('stopped');
     log.close();
     lock.release();
@@ -75,8 +78,8 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
 }
 
-/** Whoever cannot read the configuration must not keep others from the state directory. */
-function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): Settings {
+/** A daemon that cannot read its configuration gives its lock back. */
+function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig {
   try {
     return readConfig(paths, env);
   } catch (error) {
@@ -93,31 +96,7 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
 }
 
-function portsOf(parts: Parts, { note, socket }: Paths) {
-  const port = (work: () => Promise<void> | void) => fromPromise<void>(async () => work());
-  return {
-    openStore: port(parts.openStore),
-    openBus: port(parts.openBus),
-    openPlugins: port(parts.openPlugins),
-    openServers: port(parts.openServers),
-    openDoors: port(async () => {
-      await parts.openDoors();
-      const { pid } = process;
-      const text = JSON.stringify({ pid, version: VERSION, startedAt: parts.startedAt, socket });
-      writeFileSync(note, text, { mode: 0o600 });
-    }),
-    closeDoors: port(async () => {
-      await parts.closeDoors();
-      rmSync(note, { force: true });
-    }),
-    closeServers: port(parts.closeServers),
-    closePlugins: port(parts.closePlugins),
-    closeBus: port(parts.closeBus),
-    closeStore: port(parts.closeStore),
-  };
-}
-
-/** A throw that nobody caught is a bug of ours: it is logged, everything is closed in order, and the exit code says so. */
+/** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */
 function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
   const onFault = (error: unknown) => {
     logger.fatal({ stack: error instanceof Error ? error.stack : undefined }, sentence(error));

@@ -1,5 +1,5 @@
-// What a daemon that was killed leaves running: its servers, and its nats-server. The next daemon on the state directory
-// ends the first and adopts the second; whoever wants nothing running any more ends both. What a living one runs is its own.
+// What a killed daemon leaves running: its servers and its nats-server. The next daemon on the state directory ends the
+// servers and adopts the nats-server; `troupe down` ends both. Processes of a daemon that still runs are never touched.
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -11,26 +11,26 @@ import { openStore, type Store } from '../store/store.ts';
 
 const FAMILY_CHARACTERS = 16;
 
-/** Every life of a daemon marks its children alike, so that the next one finds them; daemons beside it mark them otherwise. */
+/** The mark of a daemon's children: the same after a restart of the daemon, so that it finds them; another for each daemon. */
 export const markerOf = ({ state, lock }: Pick<Paths, 'state' | 'lock'>): string =>
   familyOf(state) + lock.slice('daemon'.length);
 
-/** All daemons on a state directory. */
+/** What all daemons on a state directory have in common. */
 export const familyOf = (state: string): string =>
   createHash('sha256').update(state).digest('hex').slice(0, FAMILY_CHARACTERS);
 
 /**
- * Whose mark that is, by the name of its lock alone: a directory that was moved, or is mounted elsewhere too, has marks of
- * other families, but whoever holds the lock holds it under every name of the directory.
+ * The lock of the daemon that made a mark. The family in the mark does not count: a directory that was moved, or is mounted
+ * elsewhere too, has marks of other families, but a lock is held under every name of the directory.
  */
 const lockOf = (mark: string): string => `daemon${mark.slice(FAMILY_CHARACTERS)}`;
 
-/** Ends what this daemon's earlier lives and the daemons that are no more have left. The caller holds this daemon's lock. */
+/** Ends what earlier runs of this daemon, and daemons that no longer run, have left. The caller holds this daemon's lock. */
 export async function sweepLeftovers(store: Store, paths: Paths): Promise<string[]> {
   const { state, lock: own } = paths;
   const swept = await sweepOf(own);
   for (const name of locksIn(state, 'daemon').filter((each) => each !== own)) {
-    const lock = acquireLock(state, name); // held, so that it does not start while its past is cleared away
+    const lock = acquireLock(state, name); // held, so that this daemon does not start while its leftovers are ended
     if (!lock) continue;
     try {
       swept.push(...(await sweepOf(name)));
@@ -45,7 +45,7 @@ export async function sweepLeftovers(store: Store, paths: Paths): Promise<string
   }
 }
 
-/** Ends all of it and says what that was; nothing is touched while this daemon runs. */
+/** Ends servers and nats-server and names them; touches nothing while this daemon runs. */
 export async function endLeftovers(paths: Paths): Promise<string[]> {
   if (!existsSync(paths.database)) return [];
   const lock = acquireLock(paths.state, paths.lock);

@@ -1,30 +1,30 @@
-// The parts of the daemon, each with its way up and its way down. The daemon's machine decides the order; here is only
-// how they are put together.
+// The parts of the daemon, and how each is opened and closed. The daemon's machine decides the order; here is only how they
+// are put together.
 
+import { rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { NatsConnection } from 'nats';
+import { fromPromise } from 'xstate';
 import { createBudget } from '../asks/models/budget.ts';
 import { createModels, type Models } from '../asks/models/models.ts';
 import { type Bus, createBus } from '../bus/bus.ts';
 import { createEvents, type Events } from '../bus/events.ts';
 import { outbox } from '../bus/outbox.ts';
-import { subjects } from '../bus/subjects.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import { type Subjects, subjects } from '../bus/subjects.ts';
 import { daemonName } from '../config/names.ts';
 import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
-import type { Fleet } from '../servers/fleet.ts';
+import { VERSION } from '../protocol/version.ts';
 import { endMarked } from '../servers/sweep.ts';
-import type { Hosting } from '../sessions/hosting.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Announcer } from './announce.ts';
-import { openDoors } from './doors.ts';
+import { type Configuration, createConfiguration } from './configuration.ts';
+import { type Doors, openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
-import { type PluginHost, startPlugins } from './plugin-host.ts';
-import { pluginView } from './plugin-view.ts';
+import { type PluginHost, pluginView, startPlugins } from './plugins.ts';
 import { createServing, type Serving } from './serving.ts';
 
 export type PartsOptions = {
@@ -39,143 +39,169 @@ export type PartsOptions = {
   readonly crash: (why: string) => void;
   readonly stateOf: () => string;
 };
-export type Parts = ReturnType<typeof createParts>;
-
 /** What exists once its part is open. */
 export type Built = {
   store: Store;
   clock: Clock;
-  bus: Bus;
   events: Events;
+  bus: Bus;
+  /** The connection to NATS, while there is or was one. */
+  nc: NatsConnection;
   models: Models;
   plugins: PluginHost;
-  catalog: Catalog;
-  fleet: Fleet;
   serving: Serving;
-  hosting: Hosting;
-  doors: Awaited<ReturnType<typeof openDoors>>;
-  nc: NatsConnection;
+  doors: Doors;
+  heart: NodeJS.Timeout;
 };
-export type The = <Name extends keyof Built>(name: Name) => Built[Name];
+/** Throws for a part that is not open yet: the daemon's machine opens them in order. */
+export type PartOf = <Name extends keyof Built>(name: Name) => Built[Name];
+
+export type Assembly = PartsOptions & {
+  readonly name: string;
+  readonly startedAt: number;
+  readonly subjects: Subjects;
+  readonly configuration: Configuration;
+  readonly built: Partial<Built>;
+  readonly part: PartOf;
+  /** Plugins that watch servers; they are there before the servers are. */
+  readonly watchers: Set<(server: string) => void>;
+};
 
 const HEARTBEAT_MS = 5_000;
 
-export function createParts(options: PartsOptions) {
-  const { paths, env, log, config, say, crash } = options;
-  const { logger } = log;
-  const name = daemonName(hostname(), paths.instance);
-  const marker = markerOf(paths);
-  const startedAt = Date.now();
-  const subject = subjects(config.nats.subject);
-  const current = { config };
+export function assemble(options: PartsOptions): Assembly {
+  const { paths, env, log, config } = options;
   const built: Partial<Built> = {};
-  const the: The = (part) => {
-    const found = built[part];
-    if (!found) throw new Error(`${part} is not there yet`);
-    return found as never;
-  };
-  const watchers = new Set<(server: string) => void>();
-  let heart: NodeJS.Timeout | undefined;
-
   return {
-    startedAt,
-
-    async openStore(): Promise<void> {
-      built.store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
-      built.store.onHealth(({ state, message }) =>
-        logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),
-      );
-      built.clock = await openClock(built.store);
-      const swept = await sweepLeftovers(built.store, paths);
-      if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
+    ...options,
+    name: daemonName(hostname(), paths.instance),
+    startedAt: Date.now(),
+    subjects: subjects(config.nats.subject),
+    configuration: createConfiguration({ paths, env, logger: log.logger, config }),
+    built,
+    part(wanted) {
+      const found = built[wanted];
+      if (!found) throw new Error(`${wanted} is not there yet`);
+      return found as never;
     },
-
-    /** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
-    openBus(): void {
-      built.events = createEvents(subject, outbox(the('store')), (error) => logger.warn(sentence(error)));
-      built.bus = createBus({
-        ...{ name: `troupe ${name}`, env, directory: paths.broker, user: paths.lock, cache: paths.cache },
-        ...{ nats: config.nats, logger },
-        onFetch: say.waiting,
-        onConnection(nc) {
-          built.nc = nc;
-          the('events').online(nc);
-          built.serving?.online(nc);
-          built.doors?.openNats(nc);
-        },
-        onReconnect: (nc) => the('events').online(nc),
-        beforeDrain: () => the('events').close(),
-        onCrash: crash,
-      });
-      built.bus.start();
-    },
-
-    async openPlugins(): Promise<void> {
-      const models = createModels({ budget: createBudget(the('store')), logger });
-      built.models = models;
-      const root = config.nats.subject;
-      const viewFor = (plugin: string) => pluginView({ plugin, the, models, log, watchers, root });
-      built.plugins = await startPlugins(config.plugins, viewFor, logger);
-    },
-
-    async openServers(): Promise<void> {
-      const serving = createServing({
-        ...{ ...options, name, store: the('store'), events: the('events'), subjects: subject },
-        models: the('models'),
-        clock: the('clock'),
-        current: () => current.config,
-        onState(member) {
-          say.changed(member);
-          for (const watcher of watchers) watcher(member.name);
-        },
-      });
-      const { catalog, fleet, hosting } = serving;
-      Object.assign(built, { catalog, fleet, hosting, serving });
-      await serving.prepare(config.servers);
-      await serving.asking.start();
-      fleet.start();
-      for (const server of config.servers) fleet.launch(server);
-      await serving.tasking.start();
-    },
-
-    async openDoors(): Promise<void> {
-      await the('bus').tried();
-      built.doors = await openDoors({ ...options, the, name, startedAt, subjects: subject, current });
-      if (built.nc) the('serving').online(built.nc);
-      if (built.nc) built.doors.openNats(built.nc);
-      const beat = () => {
-        the('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
-        for (const { subscriptions } of the('fleet').members()) void subscriptions.expire();
-      };
-      heart = setInterval(beat, HEARTBEAT_MS);
-      heart.unref();
-    },
-
-    async closeDoors(): Promise<void> {
-      clearInterval(heart);
-      built.serving?.tasking.stopWaiting();
-      await built.serving?.tasking.leave(); // first, or a task that waits for an approval would not get it
-      built.serving?.asking.close(); // or the doors would wait for calls that wait for people
-      await built.doors?.close();
-    },
-
-    async closeServers(): Promise<void> {
-      await built.hosting?.close();
-      built.serving?.close();
-      await built.fleet?.stop();
-      await built.serving?.tasking.close();
-      const runaways = await endMarked(marker);
-      if (runaways.length > 0) logger.warn({ runaways }, 'ended processes that had left the group of their server');
-    },
-
-    closePlugins: async () => built.plugins?.close(),
-    closeBus: async () => built.bus?.leave(),
-    async closeStore(): Promise<void> {
-      built.clock?.close();
-      await built.store?.close();
-    },
-
-    /** What a daemon that ends without a goodbye must still not leave behind. */
-    abandon: () => built.bus?.abandon(),
+    watchers: new Set(),
   };
+}
+
+/** What the daemon's machine calls to open and close each part. */
+export function actorsOf(assembly: Assembly) {
+  const { built } = assembly;
+  const actor = (work: (assembly: Assembly) => Promise<void> | void) => fromPromise<void>(async () => work(assembly));
+  return {
+    openStore: actor(openStorePart),
+    openBus: actor(openBus),
+    openPlugins: actor(openPlugins),
+    openServers: actor(openServers),
+    openDoors: actor(openDoorsPart),
+    closeDoors: actor(closeDoors),
+    closeServers: actor(closeServers),
+    closePlugins: actor(async () => built.plugins?.close()),
+    closeBus: actor(async () => built.bus?.leave()),
+    closeStore: actor(closeStore),
+  };
+}
+
+async function openStorePart({ paths, log: { logger }, built }: Assembly): Promise<void> {
+  const store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
+  built.store = store;
+  store.onHealth(({ state, message }) =>
+    logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),
+  );
+  built.clock = await openClock(store);
+  const swept = await sweepLeftovers(store, paths);
+  if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
+}
+
+/** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
+function openBus({ name, paths, env, config, log, say, subjects, built, part, crash }: Assembly): void {
+  const { logger } = log;
+  const events = createEvents(subjects, outbox(part('store')), (error) => logger.warn(sentence(error)));
+  built.events = events;
+  built.bus = createBus({
+    name: `troupe ${name}`,
+    env,
+    directory: paths.broker,
+    user: paths.lock,
+    cache: paths.cache,
+    nats: config.nats,
+    logger,
+    onFetch: say.waiting,
+    onConnection(nc) {
+      built.nc = nc;
+      events.online(nc);
+      built.serving?.online(nc);
+      built.doors?.openNats(nc);
+    },
+    onReconnect: events.online,
+    beforeDrain: events.close,
+    onCrash: crash,
+  });
+  built.bus.start();
+}
+
+async function openPlugins({ config, log, built, part, watchers }: Assembly): Promise<void> {
+  const { logger } = log;
+  const models = createModels({ budget: createBudget(part('store')), logger });
+  built.models = models;
+  const root = config.nats.subject;
+  const viewFor = (plugin: string) => pluginView({ plugin, part, models, log, watchers, root });
+  built.plugins = await startPlugins(config.plugins, viewFor, logger);
+}
+
+async function openServers(assembly: Assembly): Promise<void> {
+  const { config, say, built, watchers } = assembly;
+  const serving = createServing(assembly);
+  const { fleet } = serving;
+  built.serving = serving;
+  fleet.watch((member) => {
+    if (member.first) return; // the first process of a pool stands for them all
+    say.changed(member);
+    for (const watcher of watchers) watcher(member.name);
+  });
+  fleet.start();
+  await serving.prepare(config.servers);
+  await serving.asking.start();
+  for (const server of config.servers) fleet.launch(server);
+  await serving.tasking.start();
+}
+
+/** While the doors are open, a note in the state directory says who runs. */
+async function openDoorsPart(assembly: Assembly): Promise<void> {
+  const { name, paths, startedAt, built, part } = assembly;
+  await part('bus').tried();
+  const doors = await openDoors(assembly);
+  built.doors = doors;
+  if (built.nc) part('serving').online(built.nc);
+  if (built.nc) doors.openNats(built.nc);
+  built.heart = setInterval(() => {
+    part('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
+    for (const { subscriptions } of part('serving').fleet.members()) void subscriptions.expire();
+  }, HEARTBEAT_MS).unref();
+  const note = { pid: process.pid, version: VERSION, startedAt, socket: paths.socket };
+  writeFileSync(paths.note, JSON.stringify(note), { mode: 0o600 });
+}
+
+async function closeDoors({ paths, built: { heart, serving, doors } }: Assembly): Promise<void> {
+  clearInterval(heart);
+  serving?.tasking.stopWaiting();
+  await serving?.tasking.leave(); // first, or a task that waits for an approval would not get it
+  serving?.asking.close(); // or the doors would wait for calls that wait for people
+  await doors?.close();
+  rmSync(paths.note, { force: true });
+}
+
+async function closeServers({ paths, log, built }: Assembly): Promise<void> {
+  await built.serving?.close();
+  const runaways = await endMarked(markerOf(paths));
+  if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
+}
+
+async function closeStore({ built: { clock, store } }: Assembly): Promise<void> {
+  clock?.close();
+  await store?.close();
 }

@@ -2,76 +2,45 @@
 // concerns, and to the bus.
 
 import type { NatsConnection } from 'nats';
-import { createAsking } from '../asks/asking.ts';
+import { type Asking, createAsking } from '../asks/asking.ts';
 import { createAttend } from '../asks/host.ts';
-import type { Models } from '../asks/models/models.ts';
 import { createPermissions } from '../asks/waiting/permissions.ts';
 import type { Events } from '../bus/events.ts';
-import type { Subjects } from '../bus/subjects.ts';
 import { createRecorder } from '../calls/record.ts';
-import { createCatalog } from '../catalog/catalog.ts';
-import type { Config, ServerConfig } from '../config/schema.ts';
+import { type Catalog, createCatalog } from '../catalog/catalog.ts';
+import type { Paths } from '../config/paths.ts';
+import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { answerRoots, createRoots } from '../roots/roots.ts';
-import { createFleet } from '../servers/fleet.ts';
+import { createFleet, type Fleet } from '../servers/fleet.ts';
 import { createLists } from '../servers/lists.ts';
-import type { Member } from '../servers/member.ts';
 import type { OAuth } from '../servers/oauth/oauth.ts';
 import { hasRemote, loadRemote } from '../servers/remote/loader.ts';
 import { createUpkeep } from '../servers/upkeep.ts';
 import { createHosting, type Hosting } from '../sessions/hosting.ts';
-import type { Clock } from '../store/clock.ts';
 import { isHeld } from '../store/lock.ts';
 import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
 import { realWorld } from '../world/world.ts';
 import { familyOf, markerOf } from './leftovers.ts';
-import type { PartsOptions } from './parts.ts';
-
-export type ServingOptions = PartsOptions & {
-  readonly name: string;
-  readonly store: Store;
-  readonly events: Events;
-  readonly subjects: Subjects;
-  readonly current: () => Config;
-  readonly models: Models;
-  readonly clock: Clock;
-  readonly onState: (member: Member) => void;
-};
+import type { Assembly } from './parts.ts';
 
 export type Serving = ReturnType<typeof createServing>;
 
-export function createServing(options: ServingOptions) {
-  const { paths, env, log, config, store, events, crash } = options;
+export function createServing({ part, paths, env, log, config, subjects, name, configuration, crash }: Assembly) {
+  const [store, clock, events, models] = [part('store'), part('clock'), part('events'), part('models')];
+  const current = () => configuration.current;
   const { logger } = log;
+  const onTrouble = (error: unknown) => logger.warn(sentence(error));
+  const identity = identityOf(paths);
+  const shared = { ...identity, config: current, store, events, subjects, name, logger };
   const catalog = createCatalog(store);
-  const lists = createLists(catalog, (member, kind) => {
-    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
-    hosting.changed();
-  });
-  const upkeep = createUpkeep({
-    lists,
-    news: {
-      log(member, level, params, audience) {
-        events.log(member, level, params);
-        hosting.news.log(member, level, params, audience);
-      },
-      elicited: (member, elicitationId, params) => asking.completed(member, elicitationId, params),
-      updated(member, uri, params) {
-        events.updated(member, uri, params);
-        hosting.news.updated(member, uri, params);
-      },
-    },
-    levelsFor: (member) => hosting.news.levelsFor(member),
-  });
-  const seal = openSeal(paths.state);
-  const isAlive = (daemon: string) => isHeld(paths.state, daemon, 0); // never waited for: hosts are being served here
-  const beside = { seal, daemon: paths.lock, family: familyOf(paths.state), isAlive };
-  const roots = createRoots({ config: options.current, store, logger });
+  const upkeep = upkeepOf(catalog, events, { hosting: () => hosting, asking: () => asking });
+  const roots = createRoots({ config: current, store, logger });
   const asking = createAsking({
-    ...{ ...beside, config: options.current, store, events, subjects: options.subjects, name: options.name, logger },
-    models: options.models,
+    ...shared,
+    models,
     rootsFor: (member) => answerRoots(member, roots),
     onTask: (task, change) => tasking.asked(task, change),
   });
@@ -86,9 +55,14 @@ export function createServing(options: ServingOptions) {
     },
   });
   const fleet = createFleet({
-    ...{ catalog, store, logger, env, daemon: markerOf(paths), driver: config.requests, onCrash: crash },
-    record: createRecorder(store, options.name, log.mask),
-    authorizerOf: (member) => logins().authorizerOf(member),
+    catalog,
+    store,
+    logger,
+    env,
+    daemon: markerOf(paths),
+    driver: config.requests,
+    record: createRecorder(store, name, log.mask),
+    authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {
       upkeep.opened(member, ask);
       roots.opened(member, notify);
@@ -101,48 +75,104 @@ export function createServing(options: ServingOptions) {
       events.state(member, { state: member.state, why: member.why, pid: member.pid });
       roots.moved(member);
       hosting.changed();
-      options.onState(member);
     },
+    onCrash: crash,
   });
-  let oauth: OAuth | undefined;
-  const logins = (): OAuth => {
-    if (!oauth) throw new TroupeError('unavailable', 'there is no remote server, so there is nothing to log in to');
-    return oauth;
-  };
-
-  /** Before a remote server is launched: what it takes is loaded when the first one is configured. */
-  async function prepare(servers: readonly ServerConfig[]): Promise<void> {
-    if (oauth || !hasRemote(servers)) return;
-    const [{ createOAuth }] = await Promise.all([import('../servers/oauth/oauth.ts'), loadRemote()]);
-    oauth ??= createOAuth({
-      ...{ store, directory: paths.state, members: () => fleet.members() },
-      onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
-    });
-  }
-
-  const tasking: Tasking = createTasking({
-    ...{ ...beside, config: options.current, store, clock: options.clock, events, subjects: options.subjects },
-    ...{ name: options.name, fleet, logger, tell: (news) => hosting.tellTask(news) },
-  });
-  const onTrouble = (error: unknown) => logger.warn(sentence(error));
+  const remote = remoteLogins(store, paths.state, fleet);
+  const tasking: Tasking = createTasking({ ...shared, clock, fleet, tell: (news) => hosting.tellTask(news) });
   const hosting: Hosting = createHosting({
-    ...{ ...beside, config: options.current, fleet, catalog, store, roots },
-    ...{ tasks: tasking.api, attend: createAttend(asking.inbox, onTrouble) },
-    subject: options.subjects.peers(beside.family),
+    ...identity,
+    config: current,
+    fleet,
+    catalog,
+    store,
+    roots,
+    tasks: tasking.api,
+    attend: createAttend(asking.inbox, onTrouble),
+    subject: subjects.peers(identity.family),
     setLevels: upkeep.relevel,
     onTrouble,
   });
+
   return {
-    ...{ catalog, fleet, hosting, asking, tasking, roots, prepare, logins },
+    catalog,
+    fleet,
+    hosting,
+    asking,
+    tasking,
+    roots,
+    prepare: remote.prepare,
+    logins: remote.logins,
     online(nc: NatsConnection): void {
       hosting.online(nc);
       asking.online(nc);
       tasking.online(nc);
     },
-    close(): void {
+    async close(): Promise<void> {
+      await hosting.close();
       asking.close();
       roots.close();
-      oauth?.close();
+      remote.close();
+      await fleet.stop();
+      await tasking.close();
     },
+  };
+}
+
+/** This daemon among those on the state directory, and what they have in common. */
+const identityOf = ({ state, lock }: Paths) => ({
+  daemon: lock,
+  family: familyOf(state),
+  seal: openSeal(state),
+  isAlive: (daemon: string) => isHeld(state, daemon, 0), // without waiting: hosts are being served meanwhile
+});
+
+/** What servers say unasked goes to the bus, to the sessions that it concerns and to open questions. */
+function upkeepOf(
+  catalog: Catalog,
+  events: Events,
+  { hosting, asking }: { readonly hosting: () => Hosting; readonly asking: () => Asking },
+) {
+  const lists = createLists(catalog, (member, kind) => {
+    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
+    hosting().changed();
+  });
+  return createUpkeep({
+    lists,
+    news: {
+      log(member, level, params, audience) {
+        events.log(member, level, params);
+        hosting().news.log(member, level, params, audience);
+      },
+      elicited: (member, elicitationId, params) => asking().completed(member, elicitationId, params),
+      updated(member, uri, params) {
+        events.updated(member, uri, params);
+        hosting().news.updated(member, uri, params);
+      },
+    },
+    levelsFor: (member) => hosting().news.levelsFor(member),
+  });
+}
+
+/** Logins to remote servers: what they take is loaded when the first remote server is configured. */
+function remoteLogins(store: Store, directory: string, fleet: Pick<Fleet, 'members' | 'tell'>) {
+  let oauth: OAuth | undefined;
+  return {
+    /** Before servers are launched. */
+    async prepare(servers: readonly ServerConfig[]): Promise<void> {
+      if (oauth || !hasRemote(servers)) return;
+      const [{ createOAuth }] = await Promise.all([import('../servers/oauth/oauth.ts'), loadRemote()]);
+      oauth ??= createOAuth({
+        store,
+        directory,
+        members: fleet.members,
+        onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
+      });
+    },
+    logins(): OAuth {
+      if (!oauth) throw new TroupeError('unavailable', 'there is no remote server, so there is nothing to log in to');
+      return oauth;
+    },
+    close: (): void => oauth?.close(),
   };
 }

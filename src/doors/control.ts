@@ -1,40 +1,38 @@
 // The daemon's own door: a unix socket that only its owner may open, newline-delimited JSON-RPC, the CLI on the other end.
-// A connection that closes cancels its calls: whoever pressed Ctrl-C does not wait for the answer. A daemon that drains
-// takes no further connection, and lets go of each one it has when the calls made there are answered.
+// A connection that closes cancels its calls: after Ctrl-C nobody waits for the answer. A daemon that drains takes no further
+// connection, and ends each one when the calls made on it are answered.
 
-import { randomUUID } from 'node:crypto';
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import type { Call, Signal } from '../calls/call.ts';
-import type { Handlers } from '../operations/operation.ts';
+import type { Signal } from '../calls/call.ts';
+import { thrownFailure } from '../operations/calls.ts';
+import { isFinished, type Ports, perform } from '../operations/operations.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { errorObject, type Failure, sentence, TroupeError } from '../protocol/failures.ts';
+import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
-import { member, stringOf } from '../protocol/json.ts';
+import { member } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
-import { isCall } from '../protocol/methods.ts';
 import type { Pipe, PipeDoor } from './pipe.ts';
 
-export type Calls = {
-  submit(call: Call): boolean;
-  cancel(principal: string, requestId: string, why: string): boolean;
+export type ControlOptions = {
+  readonly path: string;
+  readonly ports: Ports;
+  /** Turns a connection into an MCP session of its own. */
+  readonly mcp?: PipeDoor;
 };
+export type ControlDoor = { close(): Promise<void> };
+type Connection = { finish(): void };
 
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-const OWNER = '_';
 const EMPTY = Buffer.from('{}');
+const CANCELLED = new TroupeError('cancelled', 'the caller cancelled it');
+const GONE = new TroupeError('cancelled', 'the caller went away');
 
-/** `mcp` turns a connection into an MCP session of its own. */
-export function openControl(
-  path: string,
-  calls: Calls,
-  handlers: Handlers,
-  mcp?: PipeDoor,
-): Promise<{ close(): Promise<void> }> {
+export function openControl({ path, ports, mcp }: ControlOptions): Promise<ControlDoor> {
   const connections = new Set<Connection>();
   const server = createServer((socket) => {
-    const connection = serve(socket, calls, handlers, mcp);
+    const connection = serve(socket, ports, mcp);
     connections.add(connection);
     socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
@@ -43,8 +41,6 @@ export function openControl(
   rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
   return listen(server, path, connections);
 }
-
-type Connection = { finish(): void };
 
 /** A directory in a shared place may have been made by somebody else, who could then stand in for the daemon. */
 function ownDirectory(path: string): void {
@@ -58,7 +54,7 @@ function ownDirectory(path: string): void {
     );
 }
 
-function listen(server: Server, path: string, connections: Set<Connection>): Promise<{ close(): Promise<void> }> {
+function listen(server: Server, path: string, connections: Set<Connection>): Promise<ControlDoor> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
@@ -74,13 +70,15 @@ function listen(server: Server, path: string, connections: Set<Connection>): Pro
   });
 }
 
-function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor | undefined): Connection {
-  const inFlight = new Map<string, string>();
-  const gone = new AbortController();
+/** A request that is worked on: how to give it up, and whether it is answered before the connection ends. */
+type Pending = { readonly leaving: AbortController; readonly isFinished: boolean };
+
+function serve(socket: Socket, ports: Ports, mcp: PipeDoor | undefined): Connection {
+  const inFlight = new Map<string, Pending>();
   let isFinishing = false;
   let pipe: Pipe | undefined;
   const send = (frame: Buffer) => socket.writable && socket.write(frame);
-  const fail = (id: string, failure: Failure) => send(errorFrame(id, errorObject(failure)));
+  const fail = (id: string, error: unknown) => send(errorFrame(id, errorObject(thrownFailure(error))));
   const lines = splitLines({
     maxBytes: MAX_FRAME_BYTES,
     onLine: (line) => (pipe ? pipe.take(line) : take(readFrame(line))),
@@ -88,16 +86,14 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
   });
   socket.on('data', lines.push);
   socket.on('close', () => {
-    gone.abort();
-    for (const requestId of inFlight.values()) calls.cancel(OWNER, requestId, 'the caller went away');
+    for (const { leaving } of inFlight.values()) leaving.abort(GONE);
   });
 
   function take(frame: Frame): void {
-    if (frame.kind === 'request' && frame.method === 'call') return begin(frame.id, frame.params ?? EMPTY);
     if (frame.kind === 'request' && frame.method === 'mcp' && mcp) return become(frame.id, mcp, frame.params);
     if (frame.kind === 'request') return void answer(frame.id, frame.method, frame.params);
     if (frame.kind === 'notification' && frame.method === 'cancel') return cancel(frame.params);
-    if (frame.kind === 'malformed') fail(frame.id ?? 'null', failure('malformed', frame.why));
+    if (frame.kind === 'malformed') fail(frame.id ?? 'null', new TroupeError('malformed', frame.why));
   }
 
   /** From the next line on, whatever comes is MCP. */
@@ -106,75 +102,37 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
       pipe = open(socket, params);
       send(resultFrame(id, pipe.answer));
     } catch (error) {
-      fail(id, thrown(error));
+      fail(id, error);
     }
   }
 
-  async function answer(id: string, method: string, params: Buffer | undefined): Promise<void> {
-    const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined;
-    if (!handler)
-      return void fail(id, failure('unsupported', `the daemon has no method ${method}; is it another version?`));
+  async function answer(id: string, name: string, params: Buffer = EMPTY): Promise<void> {
+    const pending = { leaving: new AbortController(), isFinished: isFinished(name) };
+    inFlight.set(id, pending);
+    const tell = (signal: Signal) => void send(notificationFrame(signal.type, signalParams(id, signal)));
+    const caller = { principal: undefined, by: 'troupe answer', signal: pending.leaving.signal, tell };
     try {
-      const value = await handler(params ? JSON.parse(params.toString()) : {}, params ?? EMPTY, gone.signal);
-      send(resultFrame(id, Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value ?? {}))));
+      send(resultFrame(id, await perform(ports, name, params, caller)));
     } catch (error) {
-      fail(id, thrown(error));
+      fail(id, error);
     }
-  }
-
-  function begin(id: string, params: Buffer): void {
-    const text = (key: string) => stringOf(member(params, key) ?? Buffer.alloc(0));
-    const timeoutMs = Number(member(params, 'timeoutMs')?.toString() ?? Number.NaN);
-    const inner = member(params, 'params') ?? Buffer.from('{}');
-    const [server, method] = [text('server') ?? '', text('method') ?? ''];
-    if (!isCall(method)) return void fail(id, failure('unsupported', `${method || 'nothing'} is not a method to call`));
-    const requestId = randomUUID();
-    inFlight.set(id, requestId);
-    const isKnown = calls.submit({
-      ...{ requestId, server, method, name: nameOf(inner), params: inner, principal: OWNER, door: 'control' },
-      ...(timeoutMs > 0 && { timeoutMs }),
-      isCancellable: true,
-      onSignal: (signal) => send(notificationFrame(signal.type, signalParams(id, signal))),
-      settle(outcome) {
-        inFlight.delete(id);
-        if (outcome.ok) send(resultFrame(id, outcome.result));
-        else fail(id, outcome.failure);
-        if (isFinishing) finish();
-      },
-    });
-    if (isKnown) return;
-    inFlight.delete(id);
-    fail(id, failure('unknownServer', `there is no server ${server}; troupe ps lists them`));
+    if (inFlight.get(id) === pending) inFlight.delete(id);
+    if (isFinishing) finish();
   }
 
   function cancel(params: Buffer | undefined): void {
     const id = params && member(params, 'id')?.toString();
-    const requestId = id && inFlight.get(id);
-    if (requestId) calls.cancel(OWNER, requestId, 'the caller cancelled it');
+    if (id) inFlight.get(id)?.leaving.abort(CANCELLED);
   }
 
   function finish(): void {
     if (pipe) return pipe.finish();
     isFinishing = true;
-    if (inFlight.size === 0) socket.end();
+    if (![...inFlight.values()].some((pending) => pending.isFinished)) socket.end();
   }
 
   return { finish };
 }
-
-const failure = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message });
-
-function thrown(error: unknown): Failure {
-  if (!(error instanceof TroupeError)) return failure('internal', sentence(error));
-  const { failure: whole } = (error.cause ?? {}) as { failure?: Failure };
-  return whole ?? failure(error.code, error.message);
-}
-
-/** What the call is about, for audit and for the allow list. */
-const nameOf = (params: Buffer): string => {
-  const value = member(params, 'name') ?? member(params, 'uri');
-  return (value && stringOf(value)) ?? '';
-};
 
 function signalParams(id: string, signal: Signal): Buffer {
   return Buffer.from(JSON.stringify({ ...fieldsOf(signal), id: JSON.parse(id) }));

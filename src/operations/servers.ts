@@ -1,105 +1,148 @@
-// What the CLI may ask of the daemon over the control socket, beside calls.
+// What is asked of the servers beside calls: to start and stop them, what they offer, and to listen to their resources.
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
-import { ALL_KINDS, isKind } from '../catalog/kinds.ts';
-import type { Difference } from '../config/difference.ts';
+import { ALL_KINDS, isKind, KINDS, type Kind } from '../catalog/kinds.ts';
+import { pageOf } from '../catalog/pages.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
-import type { OAuth } from '../servers/oauth/oauth.ts';
+import { mustOffer } from '../servers/policy.ts';
 import type { ServerState } from '../servers/states.ts';
-import { loginMethods } from './logins.ts';
-import type { Handlers } from './operation.ts';
+import { LEASE_MS } from '../servers/subscriptions.ts';
+import { type Caller, type Given, type Json, OWNER } from './parameters.ts';
 import { serverStatus } from './status.ts';
 
-export type MethodsWorld = {
-  readonly fleet: Fleet;
-  /** Throws while there is no remote server. */
-  readonly oauth: () => OAuth;
-  readonly catalog: Catalog;
-  readonly status: () => object;
-  readonly environment: () => object;
-  readonly reload: () => Promise<Difference>;
-  readonly stop: () => void;
-  /** Further methods, of asks and roots. */
-  readonly more: Handlers;
-};
+type Servers = { readonly fleet: Fleet; readonly catalog: Catalog };
 
-const SETTLED: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
+/** The states in which a command has come to its end, well or not. */
+const ENDS_OF_COMMANDS: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
   start: ['ready', 'failed', 'needs login'],
   stop: ['stopped'],
   restart: ['ready', 'failed', 'needs login'],
 };
+/** Beyond what the settings of a server allow its opening and closing to take. */
+const MARGIN_MS = 2_000;
 
-export function controlMethods({
-  fleet,
-  oauth,
-  catalog,
-  status,
-  environment,
-  reload,
-  stop,
-  more,
-}: MethodsWorld): Handlers {
-  function known(name: unknown): Member {
-    const member = fleet.member(String(name));
-    if (!member) throw new TroupeError('unknownServer', `there is no server ${String(name)}; troupe ps lists them`);
-    return member;
-  }
+export function knownServer(fleet: Pick<Fleet, 'member'>, name: string): Member {
+  const member = fleet.member(name);
+  if (!member) throw new TroupeError('unknownServer', `there is no server ${name}; troupe ps lists them`);
+  return member;
+}
 
-  const command =
-    (type: 'start' | 'stop' | 'restart') =>
-    async ({ server }: Record<string, unknown>) => {
-      const member = known(server);
-      const before = member.since;
-      fleet.tell(member.name, { type });
-      // A server that was already where it is told to go does not change its state; all others do at once.
-      const isThere = () => SETTLED[type].includes(member.state) && (member.since !== before || type !== 'restart');
-      const { openMs, drainMs, stdinMs, termMs } = member.config.settings;
-      const deadline = performance.now() + openMs + drainMs + stdinMs + termMs + 2_000;
-      while (!isThere() && performance.now() < deadline) await wait(20);
-      return serverStatus(member, catalog);
+/** Resolves when the server is where the command sends it, or has had the time for it. */
+export async function commandServer(
+  { fleet, catalog }: Servers,
+  type: 'start' | 'stop' | 'restart',
+  server: string,
+): Promise<ReturnType<typeof serverStatus>> {
+  const member = knownServer(fleet, server);
+  const before = member.since;
+  fleet.tell(member.name, { type });
+  // A server that is already in the wanted state stays there; every other one has left its state by now.
+  const isThere = () =>
+    ENDS_OF_COMMANDS[type].includes(member.state) && (member.since !== before || type !== 'restart');
+  const { openMs, drainMs, stdinMs, termMs } = member.config.settings;
+  await untilNews([fleet.watch], isThere, openMs + drainMs + stdinMs + termMs + MARGIN_MS);
+  return serverStatus(member, catalog);
+}
+
+/** Tells a listener of changes until the listener leaves. */
+type Watch = (listener: () => void) => () => void;
+
+/** Resolves when the condition holds, which is checked again at each change; or when the time is over. */
+export function untilNews(watches: readonly Watch[], isSo: () => boolean, limitMs: number): Promise<void> {
+  if (isSo()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      for (const leave of leaves) leave();
+      resolve();
     };
+    const leaves = watches.map((watch) => watch(() => isSo() && end()));
+    const timer = setTimeout(end, limitMs);
+  });
+}
 
-  return {
-    ...more,
-    status,
-    env: environment,
-    list: ({ kind, server }) => {
-      if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
-      return listOf(server === undefined ? fleet.members() : [known(server)], String(kind) as 'tools', catalog);
-    },
-    ...loginMethods({
-      oauth,
-      member: (name) => fleet.member(name),
-      restart: (name) => fleet.tell(name, { type: 'restart' }),
-    }),
-    start: command('start'),
-    stop: command('stop'),
-    restart: command('restart'),
-    reload: async () => {
-      const { added, removed, relaunched, retuned } = await reload();
-      const names = (configs: Difference['added']) => configs.map(({ name }) => name);
-      return { added: names(added), removed, relaunched: names(relaunched), retuned: names(retuned) };
-    },
-    down: () => {
-      setImmediate(stop); // the answer goes out first
-      return {};
-    },
-  };
+type Listed = {
+  readonly items: readonly { readonly server: string; readonly item: Readonly<Record<string, unknown>> }[];
+  readonly missing: readonly { readonly server: string; readonly state: string; readonly why: string }[];
+};
+
+export function kindOf({ fields: { kind, server } }: Given): { kind: Kind; server?: string } {
+  if (!isKind(String(kind))) throw new TroupeError('invalid', `kind must be one of ${ALL_KINDS.join(', ')}`);
+  return { kind: kind as Kind, ...(server !== undefined && { server: String(server) }) };
 }
 
 /** The definitions as their servers wrote them, and which servers have not been heard of yet. */
-function listOf(members: readonly Member[], kind: 'tools', catalog: Catalog): Buffer {
-  const own = members.filter(({ name, server }) => name === server);
-  const items = own.flatMap(({ server }) =>
-    catalog
-      .get(server, kind)
-      .entries.map(({ bytes }) => `{"server":${JSON.stringify(server)},"item":${bytes.toString()}}`),
+export function listAll({ fleet, catalog }: Servers, kind: Kind, server?: string): Json<Listed> {
+  const members = server === undefined ? fleet.members() : [knownServer(fleet, server)];
+  const own = members.filter((member) => member.name === member.server);
+  const items = own.flatMap(({ name }) =>
+    catalog.get(name, kind).entries.map(({ bytes }) => `{"server":${JSON.stringify(name)},"item":${bytes.toString()}}`),
   );
   const missing = own
-    .filter(({ server }) => catalog.get(server, kind).hash === '')
-    .map(({ server, state, why }) => ({ server, state, why }));
+    .filter(({ name }) => catalog.get(name, kind).hash === '')
+    .map(({ name, state, why }) => ({ server: name, state, why }));
   return Buffer.from(`{"items":[${items.join(',')}],"missing":${JSON.stringify(missing)}}`);
+}
+
+export type ListPage = {
+  readonly server: string;
+  readonly kind: string;
+  readonly cursor: string | undefined;
+  readonly maxBytes: number;
+};
+
+/** One page of what the caller's own process offers, or else of what is known of the server. */
+export function listPage(
+  { fleet, catalog }: Servers,
+  { server, kind, cursor, maxBytes }: ListPage,
+  { principal = OWNER }: Caller,
+): Buffer {
+  if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
+  const member = fleet.knownFor(server, principal);
+  const own = catalog.get(member?.name ?? server, kind);
+  const listing = own.hash ? own : catalog.get(server, kind);
+  mustOffer(member, KINDS[kind].method);
+  // A list that was never read is not an empty one.
+  if (!listing.hash && member?.state !== 'ready')
+    throw new TroupeError(
+      'unavailable',
+      `server ${server} is ${member?.state}: ${member?.why || 'its lists are not known yet'}`,
+    );
+  return pageOf(listing, kind, cursor, maxBytes);
+}
+
+export type Listening = {
+  readonly server: string;
+  readonly uri: string;
+  /** Tells several listeners of one caller apart. */
+  readonly subscriber: string;
+};
+/** Whose process tells of updates, and for how long. */
+type Lease = { readonly principal: string; readonly leaseMs: number };
+
+/** Listening is a lease, renewed by asking again: on a bus nobody says that they left. */
+export async function subscribe({ fleet }: Pick<Servers, 'fleet'>, wanted: Listening, caller: Caller): Promise<Lease> {
+  const { member, holder } = listenerOf(fleet, wanted, caller);
+  await member.subscriptions.add(wanted.uri, holder);
+  return { principal: member.principal, leaseMs: LEASE_MS };
+}
+
+export async function unsubscribe(
+  { fleet }: Pick<Servers, 'fleet'>,
+  wanted: Listening,
+  caller: Caller,
+): Promise<Pick<Lease, 'principal'>> {
+  const { member, holder } = listenerOf(fleet, wanted, caller);
+  await member.subscriptions.remove(wanted.uri, holder);
+  return { principal: member.principal };
+}
+
+function listenerOf(fleet: Fleet, { server, subscriber }: Listening, { principal = OWNER }: Caller) {
+  const member = fleet.memberFor(server, principal);
+  if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
+  mustOffer(member, 'resources/subscribe');
+  if (member.state === 'asleep') fleet.tell(member.name, { type: 'wanted' });
+  return { member, holder: `${principal} ${subscriber}` };
 }

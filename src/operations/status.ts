@@ -17,7 +17,7 @@ export type HttpStatus = {
   readonly error?: string;
 };
 
-export type StatusWorld = {
+export type StatusParts = {
   readonly bus: Bus;
   readonly store: Store;
   readonly fleet: Fleet;
@@ -43,15 +43,26 @@ export type StatusWorld = {
   };
 };
 
-export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusWorld) {
+export type ServerStatus = ReturnType<typeof serverStatus>;
+export type Status = ReturnType<typeof statusOf>;
+
+export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusParts) {
   return {
     daemon: {
-      ...{ pid: process.pid, version: VERSION, ...daemon, config: daemon.config ?? null },
-      ...{ uptimeMs: Date.now() - daemon.startedAt, memoryBytes: process.memoryUsage.rss() },
+      pid: process.pid,
+      version: VERSION,
+      ...daemon,
+      config: daemon.config ?? null,
+      uptimeMs: Date.now() - daemon.startedAt,
+      memoryBytes: process.memoryUsage.rss(),
     },
     bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
     store: { ...store.health, dropped: store.dropped },
-    ...{ http, sessions, asks, tasks, plugins },
+    http,
+    sessions,
+    asks,
+    tasks,
+    plugins,
     servers: fleet.members().map((member) => serverStatus(member, catalog)),
   };
 }
@@ -75,11 +86,21 @@ export function serverStatus(member: Member, catalog: Catalog) {
   const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get((first ?? member).name, kind).entries.length;
   const queued = lane.queued + (first ? 0 : (pool?.queued ?? 0));
   return {
-    ...{ name, state, since, pid: pid ?? null, restarts, inFlight: lane.inFlight, queued },
+    name,
+    state,
+    since,
+    pid: pid ?? null,
+    restarts,
+    inFlight: lane.inFlight,
+    queued,
     lastError: lastError || null,
     protocolVersion: facts?.era ?? null,
     serverInfo: facts ? { name: facts.name, version: facts.version } : null,
-    ...{ tools: count('tools'), resources: count('resources'), templates: count('templates') },
-    ...{ prompts: count('prompts'), calls, errors },
+    tools: count('tools'),
+    resources: count('resources'),
+    templates: count('templates'),
+    prompts: count('prompts'),
+    calls,
+    errors,
   };
 }

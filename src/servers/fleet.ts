@@ -70,6 +70,7 @@ export class Fleet {
   readonly #actor: ActorRefFrom<typeof fleetMachine>;
   /** The actors whose states are shown, by the name of their server. */
   readonly #shown = new Map<string, { readonly actor: AnyActorRef; readonly subscription: Subscription }>();
+  readonly #watchers = new Set<(member: Member) => void>();
   readonly #requests: ReturnType<typeof createRequests>;
   readonly #instances: ReturnType<typeof createInstances>;
   readonly #pools: ReturnType<typeof createPools>;
@@ -182,6 +183,12 @@ export class Fleet {
     this.#actor.send({ type: 'stop' });
     await toPromise(this.#actor);
   }
+
+  /** Tells of every change of a state, also of the further processes of a pool. Returns how to hear no more of it. */
+  readonly watch = (listener: (member: Member) => void): (() => void) => {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
+  };
 
   members(): Member[] {
     return [...this.#members.values()];
@@ -338,6 +345,7 @@ export class Fleet {
     member.state = state;
     member.since = Date.now();
     member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
+    for (const watcher of this.#watchers) watcher(member);
     if (member.first) return; // the first process of a pool stands for them all
     if (state !== 'ready') this.#options.catalog.expire(member.name);
     this.#options.permissions.changed(member);

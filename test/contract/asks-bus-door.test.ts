@@ -3,7 +3,8 @@ import { createInbox, type Msg, type NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answerer, AskView, Inbox, Reply } from '../../src/asks/ask.ts';
 import { subjects } from '../../src/bus/subjects.ts';
-import { natsAsks } from '../../src/doors/nats-asks.ts';
+import { serveAsks } from '../../src/doors/nats/asks.ts';
+import { createResponder } from '../../src/doors/nats/responder.ts';
 import { TroupeError } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';
@@ -61,7 +62,9 @@ async function door(asks: AskView[], { family = 'f1', daemon = 'host-1' } = {}) 
   const little = littleInbox(asks);
   const troubles: string[] = [];
   const onTrouble = (why: unknown) => void troubles.push(String(why));
-  const open = natsAsks({ nc, subjects: subjects('troupe'), daemon, family, inbox: little.inbox, onTrouble });
+  const open = createResponder({ nc, onTrouble });
+  const inbox = little.inbox as Inbox;
+  serveAsks(open, { subjects: subjects('troupe'), daemon, family, ports: { inbox } });
   await nc.flush();
   const dispose = async () => {
     await open.close();

@@ -4,12 +4,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AskView, Reply } from '../../src/asks/ask.ts';
+import type { AskView, Inbox, Reply } from '../../src/asks/ask.ts';
 import { createAnswerers } from '../../src/asks/bus.ts';
 import { createEvents } from '../../src/bus/events.ts';
 import { outbox } from '../../src/bus/outbox.ts';
 import { subjects } from '../../src/bus/subjects.ts';
-import { natsAsks } from '../../src/doors/nats-asks.ts';
+import { serveAsks } from '../../src/doors/nats/asks.ts';
+import { createResponder } from '../../src/doors/nats/responder.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
@@ -128,7 +129,13 @@ test('a console sees when to look, looks and answers; what it is told has nothin
       return 'accepted' as const;
     },
   };
-  const door = natsAsks({ nc: daemon, subjects: subject, daemon: 'host', family: 'f', inbox, onTrouble: () => {} });
+  const door = createResponder({ nc: daemon, onTrouble: () => {} });
+  serveAsks(door, {
+    subjects: subject,
+    daemon: 'host',
+    family: 'f',
+    ports: { inbox: inbox as Partial<Inbox> as Inbox },
+  });
   await daemon.flush();
 
   const rows = async () => store.all<{ subject: string; payload: Buffer }>('outbox', [10]);

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { connect, type NatsConnection, RequestStrategy } from 'nats';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { subjects } from '../../src/bus/subjects.ts';
-import { natsTasks } from '../../src/doors/nats-tasks.ts';
+import { createResponder } from '../../src/doors/nats/responder.ts';
+import { serveTasks } from '../../src/doors/nats/tasks.ts';
+import type { Tasks } from '../../src/tasks/task.ts';
 import { headersOf, kindOf } from '../support/ask.ts';
 import { eventually } from '../support/eventually.ts';
 import { littleTasks, taskView } from '../support/little-tasks.ts';
@@ -71,10 +73,9 @@ afterAll(async () => {
 async function door(family: string, views: Parameters<typeof littleTasks>[0]) {
   const nc = await as('daemon');
   const little = littleTasks(views);
-  const open = natsTasks({
-    ...{ nc, subjects: subject, daemon: 'host', family, tasks: little.tasks, inbox: { list: () => [] } },
-    onTrouble: (why) => void troubles.push(String(why)),
-  });
+  const open = createResponder({ nc, onTrouble: (why) => void troubles.push(String(why)) });
+  const ports = { tasks: little.tasks as Tasks, inbox: { list: () => [] } };
+  serveTasks(open, { subjects: subject, daemon: 'host', family, ports });
   await nc.flush();
   return Object.assign(little, { nc, [Symbol.asyncDispose]: () => open.close() });
 }

@@ -3,8 +3,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openControl } from '../../src/doors/control.ts';
-import { loginMethods } from '../../src/operations/logins.ts';
-import type { Member } from '../../src/servers/member.ts';
+import type { Ports } from '../../src/operations/operations.ts';
 import { authority, browse, resource } from '../support/authorization.ts';
 import { workplace } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
@@ -27,13 +26,12 @@ async function stage(options: { denies?: boolean; loginMs?: number } = {}) {
     guarded: { name: 'guarded', onBehalfOf: '_', state: 'ready', config },
     local: { name: 'local', onBehalfOf: '_', state: 'ready', config: { transport: 'stdio', name: 'local' } },
   };
-  const methods = loginMethods({
-    oauth: () => client.oauth,
-    member: (name) => members[name] as Member | undefined,
-    restart: (name) => told.push(`restart ${name}`),
-  });
-  const calls = { submit: () => false, cancel: () => false };
-  const control = await openControl(join(place.directory, 'control.sock'), calls, methods);
+  const fleet = {
+    member: (name: string) => members[name],
+    tell: (name: string, { type }: { type: string }) => told.push(`${type} ${name}`),
+  };
+  const ports = { fleet, oauth: () => client.oauth } as unknown as Ports;
+  const control = await openControl({ path: join(place.directory, 'control.sock'), ports });
   return {
     ...{ mcp, place, told, authorizer: client.authorizer(config) },
     async [Symbol.asyncDispose]() {

@@ -12,12 +12,15 @@ import { scratch } from '../support/scratch.ts';
 
 const INITIALIZE = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: '2025-11-25' } };
 const request = (id: unknown, method: string, params: object = {}) => ({ jsonrpc: '2.0', id, method, params });
-const noCalls = { submit: () => false, cancel: () => false };
 
 async function daemon(sessions: LittleSessions = littleSessions({ scopes: ['', 'files', '@work'] })) {
   const dir = await scratch();
   const path = join(dir.path, 'control.sock');
-  const control = await openControl(path, noCalls, { status: () => ({ ok: true }) }, pipeDoor(sessions, console.error));
+  const control = await openControl({
+    path,
+    ports: { status: () => ({ ok: true }) } as never,
+    mcp: pipeDoor(sessions, console.error),
+  });
   const clients = new Set<ReturnType<typeof connect>>();
   return {
     sessions,

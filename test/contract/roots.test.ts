@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/schema.ts';
-import { rootMethods } from '../../src/operations/roots.ts';
+import { type OperationName, type Ports, perform } from '../../src/operations/operations.ts';
 import { answerRoots, createRoots } from '../../src/roots/roots.ts';
 import { sessionHolder } from '../../src/servers/instances.ts';
 import type { Member } from '../../src/servers/member.ts';
@@ -16,6 +16,20 @@ import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
 
 const url = (path: string) => pathToFileURL(path).href;
+
+/** As the control socket asks for them. */
+function methodsOf(roots: Ports['roots']) {
+  const ask = async (name: OperationName, params: object = {}) => {
+    const owner = { principal: undefined, by: 'a test' };
+    const result = await perform({ roots } as Ports, name, Buffer.from(JSON.stringify(params)), owner);
+    return JSON.parse(result.toString());
+  };
+  return {
+    roots: () => ask('roots'),
+    rootsAdd: (params: object) => ask('rootsAdd', params),
+    rootsRemove: (params: object) => ask('rootsRemove', params),
+  };
+}
 
 async function stage() {
   const dir = await scratch();
@@ -37,16 +51,7 @@ async function stage() {
   const given = (...words: Parameters<typeof member>) =>
     roots.for(member(...words)).map(({ uri }) => decodeURI(uri).replace(`file://${dir.path}/`, ''));
   return {
-    dir: dir.path,
-    at,
-    store,
-    settings,
-    lines,
-    roots,
-    session,
-    member,
-    given,
-    methods: rootMethods(roots),
+    ...{ dir: dir.path, at, store, settings, lines, roots, session, member, given, methods: methodsOf(roots) },
     async [Symbol.asyncDispose]() {
       roots.close();
       await store.close();
@@ -183,7 +188,7 @@ describe('the owner', () => {
     writeFileSync(s.at('home/file'), '');
     s.settings.list.push(s.at('home/file'), s.at('nowhere'));
     await s.session('one', [url(s.at('home/file')), url(s.at('outside')), 'file:///x\u001b[31m'], { principal: 'ann' });
-    expect(s.methods.roots()).toEqual({
+    expect(await s.methods.roots()).toEqual({
       roots: [
         { uri: url(s.at('configured')), from: 'config' },
         { uri: url(s.at('home/file')), from: 'config', problem: expect.stringContaining('is no directory') },
@@ -194,7 +199,7 @@ describe('the owner', () => {
         { uri: 'file:///x\u001b[31m', from: 'host', problem: expect.stringContaining('percent-encode') },
       ],
     });
-    s.methods.roots();
+    await s.methods.roots();
     expect(s.lines.filter((line) => line.includes(`${url(s.at('outside'))} (from a host)`))).toHaveLength(1);
     expect(s.lines.filter((line) => line.includes('\u001b'))).toEqual([]);
   });
@@ -236,7 +241,7 @@ describe('the owner', () => {
     [{ path: 'file://host/x' }, 'only files of this machine'],
   ])('is told what is wrong with %j', async (params, why) => {
     await using s = await stage();
-    await expect(async () => s.methods.rootsAdd(params)).rejects.toThrow(why);
+    await expect(s.methods.rootsAdd(params)).rejects.toThrow(why);
     await expect(s.methods.rootsRemove({ path: s.at('configured') })).rejects.toThrow(
       'take it out of x-troupe.roots.list',
     );

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '../../src/calls/call.ts';
 import { connectControl } from '../../src/cli/control.ts';
 import { openControl } from '../../src/doors/control.ts';
-import { taskMethods } from '../../src/operations/tasks.ts';
+import type { OperationName, Ports } from '../../src/operations/operations.ts';
 import { type Failure, TroupeError } from '../../src/protocol/failures.ts';
 import type { Order, Tasks } from '../../src/tasks/task.ts';
 import { eventually } from '../support/eventually.ts';
@@ -41,12 +41,12 @@ async function stage(come: (signal?: AbortSignal) => Promise<Outcome> = () => ne
     version: 7,
     changed: async (...what) => note(['changed', ...what], undefined),
   };
-  const calls = { submit: () => false, cancel: () => false };
-  const door = await openControl(path, calls, taskMethods(tasks));
+  const door = await openControl({ path, ports: { tasks } as Ports });
   const control = await connectControl(path);
   return {
     ...{ control, path, wanted, orders },
-    ask: (method: string, params: object | Buffer) => control.request(method, params).result.then(String),
+    ask: (name: OperationName, params: object | Buffer) =>
+      control.request(name, Buffer.isBuffer(params) ? params : Buffer.from(JSON.stringify(params))).result.then(String),
     async [Symbol.asyncDispose]() {
       control.close();
       await door.close();
@@ -67,7 +67,7 @@ test("an order is the owner's, with the params of the tool byte for byte", async
 
 const order = { server: 'demo', tool: 'add', params: { name: 'add' } };
 
-test.each<[string, object | Buffer, RegExp]>([
+test.each<[OperationName, object | Buffer, RegExp]>([
   ['taskCreate', {}, /^tool must be a string/],
   ['taskCreate', { ...order, server: '' }, /^server must be a string that is not empty$/],
   ['taskCreate', { ...order, params: undefined }, /^params must be the params of tools\/call/],

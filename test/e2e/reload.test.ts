@@ -67,6 +67,24 @@ describe('only the difference is applied', () => {
     expect(await call).toBe('late by 1000 ms');
     await eventually(async () => expect(await names()).toEqual(['dies', 'other']));
   });
+
+  test('whoever goes on calling a removed server is answered until nobody listens, and never refused', async () => {
+    const outcomes: string[] = [];
+    const caller = async (): Promise<void> => {
+      for (;;) {
+        const reply = await d.request('troupe.call.kept.late', { ms: 1 }).catch(({ code }) => code as string);
+        outcomes.push(typeof reply === 'string' ? `no reply: ${reply}` : `code ${reply.code}`);
+        if (typeof reply === 'string') return;
+      }
+    };
+    const callers = Array.from({ length: 16 }, caller);
+    await eventually(() => outcomes.length > 50);
+    const { kept: _, ...others } = SERVERS;
+    await d.write(others);
+    await reload();
+    await Promise.all(callers);
+    expect([...new Set(outcomes)].sort()).toEqual(['code undefined', 'no reply: 503']);
+  });
 });
 
 describe('settings are tuned without a new process', () => {

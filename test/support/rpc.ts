@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { headers, type Msg, type NatsConnection } from 'nats';
 import { subjects } from '../../src/bus/subjects.ts';
-import { rpcDoor } from '../../src/doors/rpc.ts';
+import { createResponder } from '../../src/doors/nats/responder.ts';
+import { serveSessions } from '../../src/doors/nats/rpc.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../../src/protocol/compose.ts';
 import { eraOf, LATEST } from '../../src/protocol/eras.ts';
 import { TroupeError } from '../../src/protocol/failures.ts';
@@ -105,15 +106,11 @@ export async function openDoor(
 ) {
   const nc = await nats.connect();
   const trouble: unknown[] = [];
-  const door = rpcDoor({
-    ...{ nc, subjects: subjects('troupe'), daemon: 'host-1', sessions, ...options },
-    onTrouble: (error) => trouble.push(error),
-  });
-  door.openScope('echo');
-  door.openScope('full');
-  door.openScope('broken');
+  const responder = createResponder({ nc, onTrouble: (error) => trouble.push(error) });
+  const door = serveSessions(responder, { subjects: subjects('troupe'), daemon: 'host-1', sessions, ...options });
+  void door.offer(['', 'echo', 'full', 'broken']);
   await nc.flush();
-  return { openScope: door.openScope, close: door.close, count: () => door.count, nc, trouble };
+  return { offer: door.offer, close: door.close, count: () => door.count, nc, trouble };
 }
 
 /** A client made of nothing but NATS. */

@@ -3,8 +3,10 @@
 import type { NatsConnection } from 'nats';
 import { subjects } from '../../src/bus/subjects.ts';
 import type { TaskView } from '../../src/calls/call.ts';
-import type { OpenAsk } from '../../src/doors/nats-results.ts';
-import { natsTasks } from '../../src/doors/nats-tasks.ts';
+import { createResponder } from '../../src/doors/nats/responder.ts';
+import type { OpenAsk } from '../../src/doors/nats/results.ts';
+import { serveTasks } from '../../src/doors/nats/tasks.ts';
+import type { Tasks } from '../../src/tasks/task.ts';
 import { headersOf } from './ask.ts';
 import { replyOf } from './daemon.ts';
 import { littleTasks } from './little-tasks.ts';
@@ -24,12 +26,13 @@ export async function taskDoor(nats: TestServer, views: TaskView[], options: Opt
   const nc = await nats.connect();
   const little = littleTasks(views, rest);
   const troubles: string[] = [];
-  const open = natsTasks({
-    ...{ nc, subjects: subjects('troupe'), daemon, family, tasks: little.tasks },
-    inbox: { list: (principal) => asks.filter((ask) => ask.principal === principal) },
+  const open = createResponder({
+    nc,
     onTrouble: (why) => void troubles.push(String(why)),
     ...(rest.keepAliveMs && { keepAliveMs: rest.keepAliveMs }),
   });
+  const inbox = { list: (principal: string) => asks.filter((ask) => ask.principal === principal) };
+  serveTasks(open, { subjects: subjects('troupe'), daemon, family, ports: { tasks: little.tasks as Tasks, inbox } });
   await nc.flush();
   const dispose = async () => {
     await open.close();

@@ -1,18 +1,23 @@
 // A server as a micro service: its fixed endpoints, one for each tool while they are few, and true counts of both.
 
-import { countRequest, type Endpoint, newEndpoint, type ServiceDescription } from '../bus/micro.ts';
-import { QUEUE, type Request, type Subjects, type Verb } from '../bus/subjects.ts';
-import type { Outcome } from '../calls/call.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import type { Fleet } from '../servers/fleet.ts';
+import { countRequest, type Endpoint, newEndpoint, type ServiceDescription } from '../../bus/micro.ts';
+import { QUEUE, type Subjects, type Verb } from '../../bus/subjects.ts';
+import type { Outcome } from '../../calls/call.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Fleet } from '../../servers/fleet.ts';
 
 export type Service = ReturnType<typeof serviceOf>;
-type World = { readonly subjects: Subjects; readonly daemon: string; readonly fleet: Fleet; readonly catalog: Catalog };
+type ServiceOptions = {
+  readonly subjects: Subjects;
+  readonly daemon: string;
+  readonly fleet: Fleet;
+  readonly catalog: Catalog;
+};
 
 /** Beyond so many tools their endpoints are not listed, so they need no counts either. */
 const MAX_TOOLS = 256;
 
-export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: World) {
+export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: ServiceOptions) {
   const bare = subjects.patterns(name, daemon).filter(({ tree }) => tree === 'bare');
   const verbs = new Map(bare.map(({ verb, subject }) => [verb, newEndpoint(verb, subject, QUEUE)]));
   const tools = new Map<string, Endpoint>();
@@ -40,14 +45,14 @@ export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: Wo
       const member = fleet.member(name);
       const { entries, hash } = catalog.get(name, 'tools');
       return {
-        ...{
-          troupe: '1',
-          daemon,
-          server: name,
-          transport: member?.config.transport ?? 'stdio',
-          state: member?.state ?? 'stopped',
-        },
-        ...{ mcp_protocol: member?.facts?.era ?? '', tools: String(entries.length), tools_hash: hash.slice(0, 16) },
+        troupe: '1',
+        daemon,
+        server: name,
+        transport: member?.config.transport ?? 'stdio',
+        state: member?.state ?? 'stopped',
+        mcp_protocol: member?.facts?.era ?? '',
+        tools: String(entries.length),
+        tools_hash: hash.slice(0, 16),
       };
     },
     endpoints: () => [...verbs.values()],
@@ -63,7 +68,7 @@ export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: Wo
     name,
     description,
     count,
-    countCall({ verb }: Request, tool: string, startedAt: number, outcome: Outcome): void {
+    countCall(verb: Verb, tool: string, startedAt: number, outcome: Outcome): void {
       const error = outcome.ok ? undefined : outcome.failure.message;
       const nanoseconds = count(verb, startedAt, error);
       const { names } = catalog.get(name, 'tools');

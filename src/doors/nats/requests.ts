@@ -3,15 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Msg, MsgHdrs } from 'nats';
-import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
-import { durationOf } from '../config/durations.ts';
-import { TroupeError } from '../protocol/failures.ts';
-import { isJsonObject, member, members, stringOf } from '../protocol/json.ts';
-import { hasName, methodOfVerb, rowOf } from '../protocol/methods.ts';
-import type { Order } from '../tasks/task.ts';
+import { type Address, isRequestId, type Request, requestedName } from '../../bus/subjects.ts';
+import { durationOf } from '../../config/durations.ts';
+import type { Caller } from '../../operations/parameters.ts';
+import { TroupeError } from '../../protocol/failures.ts';
+import { isJsonObject, member, members, stringOf } from '../../protocol/json.ts';
+import { hasName, methodOfVerb, rowOf } from '../../protocol/methods.ts';
+import type { Order } from '../../tasks/task.ts';
 
 /** What the caller wants beside the answer. */
-export type Wishes = {
+export type Extras = {
   readonly requestId: string;
   readonly isNamed: boolean;
   readonly isStream: boolean;
@@ -24,8 +25,18 @@ const OPEN_BRACE = 0x7b;
 const MAX_URI = 8_192;
 let sequence = 0;
 
+/** Whoever publishes on a tree is its caller: the permissions of the bus say who may. */
+export const callerOf = ({ caller }: { readonly caller: string }): Caller => ({
+  principal: caller,
+  by: 'a client on NATS',
+});
+
+/** The tree that a request came on, where its caller can be told to ask again. */
+export const treeOf = ({ caller, node }: { readonly caller: string; readonly node?: string | undefined }): Address =>
+  node === undefined ? { caller } : { node };
+
 /** Most calls have no headers, and reading headers that are not there costs nothing. */
-export function wishesOf({ headers }: Msg): Wishes {
+export function extrasOf({ headers }: Msg): Extras {
   if (!headers) return { requestId: `c${++sequence}`, isNamed: false, isStream: false };
   const given = headers.get('Troupe-Request-Id');
   if (given && !isRequestId(given))
@@ -48,9 +59,10 @@ export function orderOf(request: Request, msg: Msg, body: Buffer): Order | undef
   const { headers } = msg;
   if (!headers) return undefined;
   if (!headers.has('Troupe-Task')) {
-    // Who sends a key counts on it: a call that ignored it would run a second time.
-    const stray = FOR_TASKS.find((name) => headers.has(name));
-    if (stray) throw new TroupeError('invalid', `${stray} is for tasks; send Troupe-Task: 1 with it, or leave it out`);
+    // A caller that sends a key counts on it: a call that ignored the key would run a second time.
+    const misplaced = FOR_TASKS.find((name) => headers.has(name));
+    if (misplaced)
+      throw new TroupeError('invalid', `${misplaced} is for tasks; send Troupe-Task: 1 with it, or leave it out`);
     return undefined;
   }
   const nonsense = nonsenseIn(request, headers);
@@ -70,7 +82,7 @@ export function orderOf(request: Request, msg: Msg, body: Buffer): Order | undef
 const FOR_TASKS = ['Troupe-Ttl', 'Troupe-Idempotency-Key'];
 const KEY = /^[\x20-\x7e]{1,256}$/;
 
-/** What cannot be meant by who wants a task. */
+/** Why these headers cannot be meant together with `Troupe-Task`. */
 function nonsenseIn({ verb }: Request, headers: MsgHdrs): string | undefined {
   if (headers.get('Troupe-Task') !== '1') return 'Troupe-Task must be 1; leave it out to wait for the result itself';
   if (verb !== 'call') return `only the call of a tool can be a task, not ${verb}; leave Troupe-Task out`;

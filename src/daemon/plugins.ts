@@ -1,0 +1,139 @@
+// The plugins that the configuration names, and the daemon as they see it: a few values and a few verbs, each of which may be
+// used at any time. A plugin that fails is reported and left out, unless the configuration says that the daemon must not run
+// without it.
+
+import { randomUUID } from 'node:crypto';
+import { isAbsolute } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Logger } from 'pino';
+import type { Models } from '../asks/models/models.ts';
+import type { Config } from '../config/schema.ts';
+import type { PluginStatus } from '../operations/status.ts';
+import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
+import { post } from '../plugin/post.ts';
+import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { PartOf } from './parts.ts';
+
+export type PluginHost = { readonly status: readonly PluginStatus[]; close(): Promise<void> };
+
+export async function startPlugins(
+  wanted: Config['plugins'],
+  viewFor: (name: string) => Troupe,
+  logger: Logger,
+): Promise<PluginHost> {
+  const running: { name: string; resource: AsyncDisposable }[] = [];
+  const status: PluginStatus[] = [];
+
+  async function close(): Promise<void> {
+    for (const { name, resource } of running.splice(0).reverse()) {
+      try {
+        await resource[Symbol.asyncDispose]();
+      } catch (error) {
+        logger.warn(`plugin ${name} did not stop well: ${sentence(error)}`);
+      }
+    }
+  }
+
+  for (const { name, options, required } of wanted) {
+    try {
+      const plugin = await load(name);
+      running.push({ name, resource: await plugin.start(viewFor(name), plugin.parse(options)) });
+      status.push({ name, state: 'running' });
+    } catch (cause) {
+      const error = sentence(cause);
+      status.push({ name, state: 'failed', error });
+      logger.error({ plugin: name }, `plugin ${name} did not start: ${error}`);
+      if (!required) continue;
+      await close();
+      throw new TroupeError('invalid', `plugin ${name} is required and did not start: ${error}`, { cause });
+    }
+  }
+  return { status, close };
+}
+
+/** A folder of `plugins/`, or a module given by its absolute path. */
+async function load(name: string): Promise<Plugin> {
+  const isTypeScript = import.meta.url.endsWith('.ts');
+  const url = isAbsolute(name)
+    ? pathToFileURL(name)
+    : new URL(`../../plugins/${name}/index.${isTypeScript ? 'ts' : 'js'}`, import.meta.url);
+  if (!isAbsolute(name) && !/^[a-z0-9-]+$/.test(name)) throw new Error(`${name} is not the name of a plugin`);
+  const { plugin } = (await import(url.href).catch((cause) => {
+    if (cause?.code === 'ERR_MODULE_NOT_FOUND') throw new Error('there is no such plugin', { cause });
+    throw cause;
+  })) as { plugin?: Plugin };
+  if (!plugin?.start || !plugin.parse) throw new Error('the module exports no `plugin`');
+  return plugin;
+}
+
+type ViewOptions = {
+  readonly plugin: string;
+  readonly part: PartOf;
+  readonly models: Pick<Models, 'offer'>;
+  readonly log: Log;
+  readonly watchers: Set<(server: string) => void>;
+  readonly root: string;
+};
+
+export function pluginView({ plugin, part, models, log, watchers, root }: ViewOptions): Troupe {
+  const view = (name: string): ServerView | undefined => {
+    const { fleet, catalog } = part('serving');
+    const member = fleet.member(name);
+    return member && { name, state: member.state, tools: catalog.get(member.server, 'tools').entries.length };
+  };
+
+  const logger = log.logger.child({ plugin });
+  const report = (error: unknown) => logger.error(`plugin ${plugin} failed: ${sentence(error)}`);
+
+  return {
+    logger,
+    servers: () =>
+      part('serving')
+        .fleet.members()
+        .flatMap(({ name }) => view(name) ?? []),
+    watch(listener) {
+      const watcher = (name: string) => {
+        const server = view(name);
+        // Not in the turn of the actor whose state it is: what a plugin throws is the plugin's own trouble.
+        if (server) Promise.resolve(server).then(listener).catch(report);
+      };
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+    call: (server, tool, args) =>
+      new Promise((resolve, reject) => {
+        const isKnown = part('serving').fleet.submit({
+          requestId: randomUUID(),
+          server,
+          method: 'tools/call',
+          name: tool,
+          principal: '_',
+          door: 'plugin',
+          params: Buffer.from(JSON.stringify({ name: tool, arguments: args })),
+          settle: (outcome) => {
+            if (outcome.ok) resolve(JSON.parse(outcome.result.toString()));
+            else reject(new TroupeError(outcome.failure.code, errorObject(outcome.failure).toString()));
+          },
+        });
+        if (!isKnown) reject(new TroupeError('unknownServer', `there is no server ${server}`));
+      }),
+    publish: (subject, payload) => part('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
+    mask: (mask) =>
+      log.addMask((text) => {
+        try {
+          return mask(text);
+        } catch {
+          return leftOut(text, plugin); // what could not be masked must not be seen
+        }
+      }),
+    models: (provider) => models.offer(plugin, provider),
+    post,
+  };
+}
+
+/** In the place of a whole line of the log, or of a text in an audit row. */
+function leftOut(text: string, plugin: string): string {
+  const msg = `left out: plugin ${plugin} failed to mask it`;
+  return text.endsWith('\n') ? `${JSON.stringify({ level: 50, time: Date.now(), msg })}\n` : `[${msg}]`;
+}
