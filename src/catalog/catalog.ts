@@ -25,6 +25,7 @@ const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: fal
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
+  const listeners = new Set<() => void>();
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
@@ -34,6 +35,7 @@ export function createCatalog(store: Store) {
   function keep(server: string, kind: Kind, found: Listing): void {
     version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
+    for (const listener of listeners) listener();
   }
 
   return {
@@ -55,6 +57,11 @@ export function createCatalog(store: Store) {
       if (!isInstance(server) && body.length <= MAX_KEPT_BYTES)
         store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
+    },
+    /** Told after any list was read. Returns how to stop listening. */
+    onChange(listener: () => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
     /** The lists of a server that came back may have changed while it was away. */

@@ -24,6 +24,7 @@ import { isHeld } from '../store/lock.ts';
 import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
+import { realWorld } from '../world/world.ts';
 import { familyOf, markerOf } from './leftovers.ts';
 import type { PartsOptions } from './parts.ts';
 
@@ -115,6 +116,7 @@ export function createServing(options: ServingOptions) {
   });
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const hosting: Hosting = createHosting({
+    world: realWorld,
     ...{ ...beside, config: options.current, fleet, catalog, store, roots },
     ...{ tasks: tasking.api, attend: createAttend(asking.inbox, onTrouble) },
     subject: options.subjects.peers(beside.family),

@@ -1,18 +1,17 @@
 // A connection that carries a whole MCP session, whatever its bytes travel on: the first message opens the session, every
 // request is answered once while the connection lives, and what comes after its end is dropped, never sent elsewhere.
 
-import type { Door } from '../calls/call.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
 import { errorObject, type Failure, failureOf } from '../protocol/failures.ts';
 import type { Frame, Malformed } from '../protocol/frame.ts';
-import type { HostSession, Scope, Sessions } from '../sessions/host.ts';
+import type { HostDoor, HostSession, Scope, Sessions } from '../sessions/host.ts';
 import { createAnswers, ENDED, type Request } from './answers.ts';
 import { refusalFrame } from './batches.ts';
 
 export type ConnectionOptions = {
   readonly sessions: Pick<Sessions, 'open'>;
   readonly principal: string;
-  readonly door: Door;
+  readonly door: HostDoor;
   readonly scope: Scope;
   /** Takes a frame with its newline, and never throws. */
   readonly send: (frame: Buffer) => void;

@@ -6,52 +6,50 @@ import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { ERA_FACTS, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
+import { spansOf } from '../protocol/json.ts';
+import { withoutMember } from '../protocol/meta.ts';
 import { progressTokenOf } from '../protocol/progress-token.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { sessionHolder } from '../servers/instances.ts';
-import { withoutTask } from './augmentation.ts';
 import type { Line } from './host.ts';
+import type { Identity, Presence, SessionPorts } from './ports.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
-import type { Identity } from './session.ts';
 import { targetOf } from './targets.ts';
-import type { World } from './world.ts';
 
+/** A request of the host: its id as raw JSON, and the way back to it. */
 export type Beginning = {
   readonly id: string;
   readonly line: Line;
 };
 export type CallsOptions = {
-  readonly world: World;
+  readonly ports: SessionPorts;
   readonly identity: Identity;
+  readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
+export function createCalls({ ports, identity, presence, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { tasks: hasTasks } = ERA_FACTS[era];
+  /** By the host's id of the request, our own id of the call. */
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
   function begin(method: string, asked: Buffer, { id, line }: Beginning): void {
     const isTool = method === 'tools/call';
-    // Who has no tasks must ignore that one is wanted, and so must the server, who might have.
+    // A host without tasks must not get one, also of a server that would make it: the server does not see `task`.
     const given = isTool && !hasTasks ? withoutTask(asked) : asked;
     const { server, name, params } = targetOf(view(), method, given);
-    if (isTool && hasTasks && world.scopes.taskSupport({ principal, session }, server, name) === 'required')
-      throw new TroupeError(
-        'unsupported',
-        `the tool ${name.slice(0, 128)} of ${server} runs as a task only; call it with task`,
-      );
+    if (isTool && hasTasks) mustNotBeTask(server, name);
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
-    const requestId = `${prefix}-${++sequence}`;
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
     const call: Call = {
-      requestId,
+      requestId: `${prefix}-${++sequence}`,
       server,
       method,
       name,
@@ -71,23 +69,36 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
         if (frame) line.tell(frame);
       },
       settle(outcome) {
-        inFlight.delete(id);
+        end(id);
         open.isOpen = false;
         line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
       },
     };
-    inFlight.set(id, requestId);
     submit(call, id);
+  }
+
+  function mustNotBeTask(server: string, tool: string): void {
+    if (ports.scopes.taskSupport({ principal, session }, server, tool) !== 'required') return;
+    throw new TroupeError(
+      'unsupported',
+      `the tool ${tool.slice(0, 128)} of ${server} runs as a task only; call it with task`,
+    );
   }
 
   function submit(call: Call, id: string): void {
     let isTaken = false;
+    inFlight.set(id, call.requestId);
+    presence.enter();
     try {
-      isTaken = world.fleet.submit(call);
+      isTaken = ports.fleet.submit(call);
     } finally {
-      if (!isTaken) inFlight.delete(id);
+      if (!isTaken) end(id);
     }
     if (!isTaken) throw new TroupeError('unknownServer', `server ${call.server} was removed`);
+  }
+
+  function end(id: string): void {
+    if (inFlight.delete(id)) presence.leave();
   }
 
   function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
@@ -102,18 +113,15 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     /** False when no such request is in flight here. */
     cancel(id: string, why = 'the caller cancelled it'): boolean {
       const requestId = inFlight.get(id);
-      return requestId !== undefined && world.fleet.cancel(principal, requestId, why);
+      return requestId !== undefined && ports.fleet.cancel(principal, requestId, why);
     },
     cancelAll(why: string): void {
       for (const id of [...inFlight.keys()]) this.cancel(id, why);
     },
-    get inFlight() {
-      return inFlight.size;
-    },
   };
 }
 
-/** At an endpoint of many servers a host cannot know whose words it shows, unless they say so. */
+/** At an endpoint of many servers a person cannot know whose question is shown, unless its words say so. */
 export function named(server: string, ask: Ask): Ask | undefined {
   if (ask.isOurs || ask.method !== 'elicitation/create') return ask;
   const message = textAt(ask.params, ['message']);
@@ -121,10 +129,22 @@ export function named(server: string, ask: Ask): Ask | undefined {
   return params ? { ...ask, params } : undefined;
 }
 
-/** The token is JSON text. Nothing for a signal that is no progress. */
+/** The token is JSON text. Undefined for a signal that is no progress. */
 export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
   if (signal.type !== 'progress') return undefined;
   const { progress, total, message } = signal;
   const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
   return Buffer.from(`{"progressToken":${token},${JSON.stringify(about).slice(1)}`);
 }
+
+// ── The `task` member of a call's params, by which a host of 2025-11-25 wants the call run as a task ──
+
+const TASK = Buffer.from('"task"');
+const ESCAPE = Buffer.from('\\u');
+
+export const isAugmented = (params: Buffer): boolean => mayHaveTask(params) && spansOf(params, 'task').length > 0;
+
+const withoutTask = (params: Buffer): Buffer => (mayHaveTask(params) ? withoutMember(params, 'task') : params);
+
+/** Only a \u escape can spell the name differently, so most params need not be walked. */
+const mayHaveTask = (params: Buffer): boolean => params.indexOf(TASK) >= 0 || params.indexOf(ESCAPE) >= 0;

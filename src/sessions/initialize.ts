@@ -1,5 +1,5 @@
 // The answer to `initialize`: which version we speak with this host, what the servers behind its endpoint can do together,
-// and what they want it to know. It is made of what is known now; nobody waits for a slow server.
+// and what they want it to know. It is made of what is known now, and waits for no slow server.
 
 import type { Facts } from '../catalog/facts.ts';
 import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
@@ -37,11 +37,9 @@ export function readInitialize(params: Buffer): Wanted {
     throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
   const via = (objectOf(_meta) as Record<string, unknown>)[VIA];
   return {
-    ...{
-      era: eraOf(protocolVersion) ?? LATEST,
-      client: objectOf(clientInfo),
-      capabilities: capabilitiesOf(capabilities),
-    },
+    era: eraOf(protocolVersion) ?? LATEST,
+    client: objectOf(clientInfo),
+    capabilities: capabilitiesOf(capabilities),
     ...(typeof via === 'string' && { via }),
   };
 }

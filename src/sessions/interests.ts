@@ -1,5 +1,5 @@
-// What a host wants to hear of: the resources it subscribed to, and how loud a log must be. Both are in the store, so that
-// they hold after a restart, and both are asked of the servers on the host's behalf.
+// What a host wants to hear of: updates of the resources it subscribed to, and log lines of a level. Both wishes are in the
+// store, so that they hold after a restart, and both are passed on to the servers.
 
 import type { View } from '../catalog/view.ts';
 import { TroupeError } from '../protocol/failures.ts';
@@ -7,22 +7,23 @@ import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { mustOffer } from '../servers/policy.ts';
 import type { SessionRow } from '../store/store.ts';
+import type { SessionPorts } from './ports.ts';
 import type { Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
-import type { World } from './world.ts';
 
 const EMPTY = Buffer.from('{}');
 const MAX_SUBSCRIPTIONS = 1_000;
 const AGREE_MS = 1_000;
 
-export function createInterests({ fleet, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
+export function createInterests(ports: SessionPorts, viewer: Viewer, first: Level | undefined) {
+  const { world, fleet, store, scopes, setLevels } = ports;
   const { principal, session } = viewer;
   const subscriptions = new Map<string, { server: string; uri: string }>();
   const holder = `session ${session}`;
   let level = first;
-  let agreedAt = performance.now();
+  let agreedAt = world.now();
 
-  /** The lease of a session is the session itself. */
+  /** A subscription of a session has no lease: it holds for as long as the session is in memory. */
   async function listen(server: string, uri: string): Promise<void> {
     const process = fleet.memberFor(server, principal, session);
     if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
@@ -37,12 +38,12 @@ export function createInterests({ fleet, store, scopes, setLevels }: World, view
     await fleet.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
   }
 
-  /** The truth is in the rows: another daemon may have been told that the host no longer listens. */
+  /** The rows decide: another daemon may have been told that the host no longer listens. */
   function agree(): void {
-    if (performance.now() - agreedAt < AGREE_MS) return;
-    agreedAt = performance.now();
+    if (world.now() - agreedAt < AGREE_MS) return;
+    agreedAt = world.now();
     const rows = new Set(rowsOf().map((row) => keyOf(row.server, row.uri)));
-    for (const [key, { server, uri }] of subscriptions) if (!rows.has(key)) void forget(server, uri).catch(() => {}); // the server may be gone; then nobody listens anyway
+    for (const [key, { server, uri }] of subscriptions) if (!rows.has(key)) void forget(server, uri).catch(() => {}); // the server is gone, and its subscriptions with it
     level = levelOf(store.get<SessionRow>('session', [session])?.level ?? undefined) ?? level;
   }
 

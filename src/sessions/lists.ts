@@ -1,15 +1,19 @@
 // A host's lists, page by page, and which of them have changed since it last looked or was last told.
 
+import type { Catalog } from '../catalog/catalog.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
 import { member, stringOf } from '../protocol/json.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { Member, ServerState } from '../servers/member.ts';
+import type { World } from '../world/world.ts';
+import type { SessionPorts } from './ports.ts';
 import { isMany, type Viewer } from './scopes.ts';
-import type { World } from './world.ts';
 
 type Announced = 'tools' | 'prompts' | 'resources';
 
 const PAGE_BYTES = 1024 * 1024;
 
-export function createLists({ scopes, fleet, catalog, firstList }: World, viewer: Viewer) {
+export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts, viewer: Viewer) {
   const view = () => scopes.viewFor(viewer);
   const hashOf = (kind: Announced) =>
     kind === 'resources' ? `${view().hash('resources')} ${view().hash('templates')}` : view().hash(kind);
@@ -20,6 +24,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: World, viewer
   };
 
   return {
+    /** The endpoint of one server waits for the server's first list; an endpoint of many waits for none. */
     async page(method: string, params: Buffer): Promise<Buffer> {
       const kind = ALL_KINDS.find((each) => KINDS[each].method === method) as Kind;
       const value = member(params, 'cursor');
@@ -46,5 +51,72 @@ export function createLists({ scopes, fleet, catalog, firstList }: World, viewer
         return isNews;
       });
     },
+  };
+}
+
+// ── The first list of a server ───────────────────────────────────────────────
+
+export type FirstListsOptions = {
+  readonly world: World;
+  readonly fleet: Pick<Fleet, 'tell'>;
+  readonly catalog: Pick<Catalog, 'get' | 'onChange'>;
+};
+
+/** One list that hosts wait for; all of them wait together. */
+type Awaited = {
+  readonly process: Member;
+  readonly kind: Kind;
+  readonly known: Promise<void>;
+  readonly resolve: () => void;
+};
+
+const PATIENCE_MS = 15_000;
+/** A server in another state will not be listed soon. */
+const COMING: ReadonlySet<ServerState> = new Set<ServerState>(['opening', 'waiting', 'asleep', 'ready']);
+
+/** Waits for the first list of a server: until the catalog has it, or the server's state says that it is not to come soon. */
+export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
+  const awaited = new Map<string, Awaited>();
+  const stopListening = catalog.onChange(look);
+
+  const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
+    catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
+
+  function look(): void {
+    for (const { process, kind, resolve } of awaited.values()) {
+      if (isKnown(process, kind) || !COMING.has(process.state)) resolve();
+      else if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
+    }
+  }
+
+  function begin(key: string, process: Member, kind: Kind): Awaited {
+    let done = (): void => {};
+    const known = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    const stopWaiting = world.after(PATIENCE_MS, resolve);
+    const waiting: Awaited = { process, kind, known, resolve };
+    awaited.set(key, waiting);
+    return waiting;
+
+    function resolve(): void {
+      awaited.delete(key);
+      stopWaiting();
+      done();
+    }
+  }
+
+  return {
+    /** Undefined when the list is known already. */
+    wait(process: Member, kind: Kind): Promise<void> | undefined {
+      if (isKnown(process, kind)) return undefined;
+      const key = `${process.name} ${kind}`;
+      const { known } = awaited.get(key) ?? begin(key, process, kind);
+      look();
+      return known;
+    },
+    /** A server has another state. */
+    changed: look,
+    close: stopListening,
   };
 }

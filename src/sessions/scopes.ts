@@ -11,19 +11,19 @@ import type { Member, ServerState } from '../servers/member.ts';
 import type { Scope } from './host.ts';
 
 export type ScopesOptions = { readonly config: () => Config; readonly fleet: Fleet; readonly catalog: Catalog };
-/** Whose eyes: a principal's, or those of one session where processes are not shared. */
+/** For whom a view is made: a principal, or one session where processes are not shared. */
 export type Viewer = {
   readonly scope: Scope;
   readonly principal: string;
   readonly session: string;
-  /** It knows what tasks are. */
+  /** The version spoken with the host has tasks. */
   readonly knowsTasks?: boolean;
 };
 export type Scopes = ReturnType<typeof createScopes>;
 
-/** Whoever may name any principal must not fill the memory with views; they are quickly made again. */
+/** A caller that may name any principal must not fill the memory with views; they are quickly made again. */
 const MAX_VIEWS = 256;
-/** Behind an endpoint of many, what these servers offer is not shown: nobody could use it. */
+/** At an endpoint of many servers, what a server in one of these states offers is not shown: it could not be used. */
 const HIDDEN: readonly ServerState[] = ['failed', 'stopped', 'needs login'];
 
 export function createScopes({ config, fleet, catalog }: ScopesOptions) {
@@ -52,7 +52,7 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
     return (serversOf(scope) ?? []).flatMap((server) => {
       const member = fleet.knownFor(server, principal, session);
       if (!member || (isMany(scope) && HIDDEN.includes(member.state))) return [];
-      // Until its own lists are read, one's own process is expected to offer what the owner's does.
+      // Until the lists of a principal's own process are read, it is expected to offer what the owner's does.
       const key = catalog.get(member.name, 'tools').hash ? member.name : server;
       return [{ server, key, ...(knowsTasks && { tasks: isTaskServer(member) ? 'its own' : 'ours' }) }];
     });

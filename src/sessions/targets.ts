@@ -1,7 +1,7 @@
 // From the name by which a host calls something to the server that has it, and the params as that server knows them.
 
 import type { View } from '../catalog/view.ts';
-import { TroupeError } from '../protocol/failures.ts';
+import { errorObject, failureOf, TroupeError } from '../protocol/failures.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
@@ -58,3 +58,12 @@ function completion(view: View, params: Buffer): Target {
 
 const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>
   from === to ? params : (withTextAt(params, path, to) ?? params);
+
+/** The error object of whatever went wrong with a request of a host. */
+export function errorOf(error: unknown): Buffer {
+  if (error instanceof NotFound) return rpcError(-32002, error.message, { uri: error.uri });
+  return errorObject(failureOf(error));
+}
+
+export const rpcError = (code: number, message: string, data?: object): Buffer =>
+  Buffer.from(JSON.stringify({ code, message, ...(data && { data }) }));

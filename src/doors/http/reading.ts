@@ -1,14 +1,14 @@
 // One response that follows one stream. What it sends is on the disk already, so a slow reader costs no memory: it is
 // followed no further until it has read what it was sent.
 
-import type { HostSession, Place } from '../../sessions/host.ts';
+import type { HostSession, Position } from '../../sessions/host.ts';
 import { endForNow, knowsPolling, startEvents, writeEvent, writePrimer } from './events.ts';
 import { type House, isGone, onGone, refuseThrown, sendEmpty, type Visit } from './visit.ts';
 
 export type Reading = {
   readonly visit: Visit;
   readonly session: HostSession;
-  readonly place: Place;
+  readonly place: Position;
   /** Only for the first response of a stream. */
   readonly primer?: string;
 };
@@ -31,7 +31,7 @@ export function readStream(house: House, { visit, session, place: start, primer 
     startEvents(visit, ['Mcp-Session-Id', session.id], { keepAliveMs: house.settings.keepAliveMs, onTick });
     if (primer !== undefined && mayRotate) writePrimer(visit, primer);
   };
-  const follow = (place: Place): void => {
+  const follow = (place: Position): void => {
     stop = streams.follow(
       place,
       ({ id, frame }) => {
