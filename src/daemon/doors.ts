@@ -23,6 +23,7 @@ import { taskMethods } from '../operations/tasks.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
+import { realWorld } from '../world/world.ts';
 import { openHostDoors } from './host-doors.ts';
 import { familyOf } from './leftovers.ts';
 import type { PartsOptions, The } from './parts.ts';
@@ -129,7 +130,7 @@ export async function openDoors(options: DoorsOptions) {
   });
   const onFault = (error: unknown) => logger.error(sentence(error));
   const hosts = await openHostDoors(options, hosting);
-  const control = await openControl(paths.socket, fleet, methods, pipeDoor(sessions, onFault));
+  const control = await openControl(paths.socket, fleet, methods, pipeDoor({ world: realWorld, sessions, onFault }));
   const watcher = watchConfig(paths.config, () => {
     reload().catch((error) => {
       refused = sentence(error);

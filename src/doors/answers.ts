@@ -20,7 +20,8 @@ export type Request = Extract<Frame, { kind: 'request' }>;
 
 /** What a host hears that still speaks to a session which was ended elsewhere. */
 export const ENDED: Failure = {
-  ...{ code: 'unavailable', delivery: 'not sent' },
+  code: 'unavailable',
+  delivery: 'not sent',
   message: 'the session has ended; begin a new one',
 };
 

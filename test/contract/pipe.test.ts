@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { openControl } from '../../src/doors/control.ts';
 import { pipeDoor } from '../../src/doors/pipe.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LittleSessions, littleSessions } from '../support/little-sessions.ts';
 import { scratch } from '../support/scratch.ts';
@@ -17,7 +18,12 @@ const noCalls = { submit: () => false, cancel: () => false };
 async function daemon(sessions: LittleSessions = littleSessions({ scopes: ['', 'files', '@work'] })) {
   const dir = await scratch();
   const path = join(dir.path, 'control.sock');
-  const control = await openControl(path, noCalls, { status: () => ({ ok: true }) }, pipeDoor(sessions, console.error));
+  const control = await openControl(
+    path,
+    noCalls,
+    { status: () => ({ ok: true }) },
+    pipeDoor({ world: realWorld, sessions, onFault: console.error }),
+  );
   const clients = new Set<ReturnType<typeof connect>>();
   return {
     sessions,
