@@ -44,7 +44,7 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
     // A host without tasks must not get one, also of a server that would make it: the server does not see `task`.
     const given = isTool && !hasTasks ? withoutTask(asked) : asked;
     const { server, name, params } = targetOf(view(), method, given);
-    if (isTool && hasTasks) mustNotBeTask(server, name);
+    if (isTool && hasTasks) mustNotBeTask(ports, identity, server, name);
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
@@ -75,14 +75,6 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
       },
     };
     submit(call, id);
-  }
-
-  function mustNotBeTask(server: string, tool: string): void {
-    if (ports.scopes.taskSupport({ principal, session }, server, tool) !== 'required') return;
-    throw new TroupeError(
-      'unsupported',
-      `the tool ${tool.slice(0, 128)} of ${server} runs as a task only; call it with task`,
-    );
   }
 
   function submit(call: Call, id: string): void {
@@ -119,6 +111,14 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
       for (const id of [...inFlight.keys()]) this.cancel(id, why);
     },
   };
+}
+
+function mustNotBeTask({ scopes }: SessionPorts, { id: session, principal }: Identity, server: string, tool: string) {
+  if (scopes.taskSupport({ principal, session }, server, tool) !== 'required') return;
+  throw new TroupeError(
+    'unsupported',
+    `the tool ${tool.slice(0, 128)} of ${server} runs as a task only; call it with task`,
+  );
 }
 
 /** At an endpoint of many servers a person cannot know whose question is shown, unless its words say so. */

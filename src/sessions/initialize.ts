@@ -13,7 +13,7 @@ export type Wanted = {
   readonly era: Era;
   readonly client: object;
   readonly capabilities: ClientCapabilities;
-  /** The daemon that asks, if it is one. */
+  /** The name of the daemon, where the host is one. */
   readonly via?: string;
 };
 export type ClientCapabilities = {
@@ -22,10 +22,10 @@ export type ClientCapabilities = {
   readonly sampling?: { readonly tools?: object };
 };
 
-/** A host's description of itself is kept, so it must not be a book. */
+/** A host's description of itself is kept with its session, so its size is bounded. */
 const MAX_BYTES = 65_536;
 const INSTRUCTION_CHARACTERS = 16_384;
-/** Of troupe itself, whatever the servers can do. */
+/** Troupe runs tasks itself, whatever the servers can do. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 /** What the host says of itself. A version that we do not know is answered with ours, as the specification wants it. */
@@ -68,7 +68,7 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   );
 }
 
-/** A server that has not told yet may be able to do anything; what it cannot is answered as such when asked for. */
+/** A server whose capabilities are not known yet may have any; a request that it cannot serve is refused later. */
 function union(known: readonly (Facts | undefined)[]) {
   const has = (capability: string, option?: string) =>
     known.some((facts) => {

@@ -6,7 +6,7 @@ import { TroupeError } from '../protocol/failures.ts';
 import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
 import { textAt, withTextAt } from '../protocol/rewrite.ts';
 import { mustOffer } from '../servers/policy.ts';
-import type { SessionRow } from '../store/store.ts';
+import type { SessionRow, Store } from '../store/store.ts';
 import type { SessionPorts } from './ports.ts';
 import type { Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
@@ -42,12 +42,13 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
   function agree(): void {
     if (world.now() - agreedAt < AGREE_MS) return;
     agreedAt = world.now();
-    const rows = new Set(rowsOf().map((row) => keyOf(row.server, row.uri)));
-    for (const [key, { server, uri }] of subscriptions) if (!rows.has(key)) void forget(server, uri).catch(() => {}); // the server is gone, and its subscriptions with it
+    const rows = new Set(rowsOf(store, session).map((row) => keyOf(row.server, row.uri)));
+    for (const [key, { server, uri }] of subscriptions) {
+      if (rows.has(key)) continue;
+      void forget(server, uri).catch(() => {}); // the server is gone, and its subscriptions with it
+    }
     level = levelOf(store.get<SessionRow>('session', [session])?.level ?? undefined) ?? level;
   }
-
-  const rowsOf = () => store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
 
   return {
     async subscribe(view: View, params: Buffer): Promise<Buffer> {
@@ -65,8 +66,7 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       return EMPTY;
     },
     async setLevel(params: Buffer): Promise<Buffer> {
-      const wanted = levelOf(textAt(params, ['level']));
-      if (!wanted) throw new TroupeError('invalid', `level must be one of ${LEVELS.join(', ')}`);
+      const wanted = levelIn(params);
       const members = scopes.members(viewer);
       const [only] = members;
       if (members.length === 1) mustOffer(only, 'logging/setLevel');
@@ -82,12 +82,8 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       for (const each of subscriptions.values()) if (each.server === server && isPartOf(uri, each.uri)) return true;
       return false;
     },
-    updateFor: (view: View, server: string, uri: string, params: Buffer): Buffer | undefined => {
-      const shown = view.uriOf(server, uri);
-      return shown === uri ? params : withTextAt(params, ['uri'], shown);
-    },
     async restore(): Promise<void> {
-      const rows = rowsOf();
+      const rows = rowsOf(store, session);
       for (const { server, uri } of rows) subscriptions.set(keyOf(server, uri), { server, uri });
       if (level) for (const each of scopes.members(viewer)) setLevels(each);
       await Promise.allSettled(rows.map(({ server, uri }) => listen(server, uri)));
@@ -105,7 +101,22 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
   };
 }
 
+function levelIn(params: Buffer): Level {
+  const level = levelOf(textAt(params, ['level']));
+  if (!level) throw new TroupeError('invalid', `level must be one of ${LEVELS.join(', ')}`);
+  return level;
+}
+
+/** The update with the URI that the host knows the resource by. */
+export function updateFor(view: View, server: string, uri: string, params: Buffer): Buffer | undefined {
+  const shown = view.uriOf(server, uri);
+  return shown === uri ? params : withTextAt(params, ['uri'], shown);
+}
+
 const isPartOf = (uri: string, whole: string): boolean =>
   uri === whole || uri.startsWith(whole.endsWith('/') ? whole : `${whole}/`);
+
+const rowsOf = (store: Store, session: string) =>
+  store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
 
 const keyOf = (server: string, uri: string): string => `${server} ${uri}`;

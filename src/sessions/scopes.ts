@@ -31,22 +31,7 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
   let states = 0;
   let epoch = 0;
 
-  /** Names in the order of the configuration; undefined for a scope that does not exist. */
-  function serversOf(scope: Scope): string[] | undefined {
-    const all = config()
-      .servers.filter(({ settings }) => settings.enabled)
-      .map(({ name }) => name);
-    if (scope === '') return all;
-    if (!scope.startsWith('@')) return config().servers.some(({ name }) => name === scope) ? [scope] : undefined;
-    const profile = profileOf(scope);
-    return profile && all.filter((name) => profile.servers.includes(name));
-  }
-
-  function profileOf(scope: Scope) {
-    const { profiles } = config();
-    const name = scope.slice(1);
-    return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
-  }
+  const serversOf = (scope: Scope): string[] | undefined => serversIn(config(), scope);
 
   function sources({ scope, principal, session, knowsTasks }: Viewer): Source[] {
     return (serversOf(scope) ?? []).flatMap((server) => {
@@ -85,12 +70,12 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
     },
     /** Asked with every request. */
     has: (scope: Scope): boolean =>
-      scope === '' || profileOf(scope) !== undefined || config().servers.some(({ name }) => name === scope),
+      scope === '' || profileIn(config(), scope) !== undefined || config().servers.some(({ name }) => name === scope),
     viewFor(viewer: Viewer): View {
       const { scope, principal, session, knowsTasks } = viewer;
       if (views.size >= MAX_VIEWS) views.clear();
       const key = `${knowsTasks === true} ${scope} ${principal}${isOwn(scope) ? ` ${session}` : ''}`;
-      const tools = profileOf(scope)?.tools;
+      const tools = profileIn(config(), scope)?.tools;
       const view =
         views.get(key) ?? createView(catalog, cached(viewer), { isSingle: !isMany(scope), ...(tools && { tools }) });
       views.set(key, view);
@@ -106,17 +91,31 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
       epoch++;
       views.clear();
     },
-    /** A view is good for as long as this stays the same. */
+    /** Another number when views that were made before are out of date. */
     get epoch() {
       return epoch;
     },
     forgetSession(session: string): void {
       for (const key of views.keys()) if (key.endsWith(` ${session}`)) views.delete(key);
     },
-    /** The processes that a viewer's calls go to, as far as they are there. */
+    /** The processes that the viewer's calls go to, as far as they exist. */
     members: ({ scope, principal, session }: Viewer): Member[] =>
       (serversOf(scope) ?? []).flatMap((server) => fleet.knownFor(server, principal, session) ?? []),
   };
 }
 
 export const isMany = (scope: Scope): boolean => scope === '' || scope.startsWith('@');
+
+/** Names in the order of the configuration; undefined for a scope that does not exist. */
+function serversIn(config: Config, scope: Scope): string[] | undefined {
+  const all = config.servers.filter(({ settings }) => settings.enabled).map(({ name }) => name);
+  if (scope === '') return all;
+  if (!scope.startsWith('@')) return config.servers.some(({ name }) => name === scope) ? [scope] : undefined;
+  const profile = profileIn(config, scope);
+  return profile && all.filter((name) => profile.servers.includes(name));
+}
+
+function profileIn({ profiles }: Config, scope: Scope) {
+  const name = scope.slice(1);
+  return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+}

@@ -14,7 +14,7 @@ import { type Beginning, createCalls } from './calls.ts';
 import { HEARS_ON, type Line } from './host.ts';
 import { createHostRoots } from './host-roots.ts';
 import { createHostTasks } from './host-tasks.ts';
-import { createInterests } from './interests.ts';
+import { createInterests, updateFor } from './interests.ts';
 import { createLists } from './lists.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
 import { createQuestions } from './questions.ts';
@@ -57,7 +57,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
     },
     tellUpdate(process: Member, uri: string, params: Buffer): void {
       if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
-      const told = interests.updateFor(view(), process.server, uri, params);
+      const told = updateFor(view(), process.server, uri, params);
       if (told) deliver(notificationFrame('notifications/resources/updated', told));
     },
     tellLog(process: Member, level: string, params: Buffer): void {
