@@ -17,13 +17,14 @@ export type Resident = {
   readonly home: Home;
   /** What the host said of itself; for the row of a new session. */
   readonly client: object;
-  row: Row<EventType, SessionEffect>;
+  /** Where its chart is. */
+  chart: Row<EventType, SessionEffect>;
   /** How many connections, streams and requests of it are open. Only the first and the last are events. */
   present: number;
   usedAt: number;
   /** The time of use that its row shows. */
   savedAt: number;
-  /** The row being added or ended. */
+  /** Settles when its row is added, or ended, whichever was begun last. */
   writing: Promise<void>;
   readonly onEnded: Set<() => void>;
   readonly timer: Timer;
@@ -45,10 +46,11 @@ export type ResidentOptions = {
   readonly savedAt: number;
 };
 
-/** Of a session that nobody uses and nothing depends on. */
+/** How long a session stays in memory that nobody uses and nothing depends on. */
 const REST_MS = 300_000;
+/** How old the time of use in a row may be while the session is used. */
 const MOST_SAVE_MS = 60_000;
-const FIRST_ROW = lowered<EventType, SessionEffect>(sessionMachine);
+const FIRST_STATE = lowered<EventType, SessionEffect>(sessionMachine);
 
 export function createResident(home: Home, { identity, client = {}, savedAt }: ResidentOptions): Resident {
   const { id, principal, door, scope, era } = identity;
@@ -80,7 +82,7 @@ export function createResident(home: Home, { identity, client = {}, savedAt }: R
     host,
     home,
     client,
-    row: FIRST_ROW,
+    chart: FIRST_STATE,
     present: 0,
     usedAt: home.ports.world.date(),
     savedAt,
@@ -93,14 +95,14 @@ export function createResident(home: Home, { identity, client = {}, savedAt }: R
 
 /** Makes one step of the chart. An event that its state does not know changes nothing. */
 export function send(resident: Resident, event: EventType): void {
-  const step = resident.row.steps[event];
+  const step = resident.chart.steps[event];
   if (!step) return;
-  resident.row = step.next;
+  resident.chart = step.next;
   for (const effect of step.effects) EFFECTS[effect](resident);
 }
 
 /** Whether a connection, a stream or a request of it is open. */
-export const isOpen = ({ row }: Resident): boolean => row.state === 'resident.open';
+export const isOpen = ({ chart }: Resident): boolean => chart.state === 'resident.open';
 
 function hold(resident: Resident): () => void {
   let isHeld = true;

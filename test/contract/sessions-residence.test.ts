@@ -2,6 +2,7 @@
 // use, and who makes room for whom.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Call } from '../../src/calls/call.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { sessionHolder } from '../../src/servers/instances.ts';
@@ -10,11 +11,13 @@ import { createScopes } from '../../src/sessions/scopes.ts';
 import { createSessions, type LocalSessions } from '../../src/sessions/sessions.ts';
 import { createStreams } from '../../src/sessions/streams.ts';
 import { openStore, type SessionRow, type Store } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
 import { simulatedWorld } from '../support/simulated-world.ts';
 
 const MINUTE = 60_000;
-const PARAMS = Buffer.from('{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{}}');
+const PARAMS = Buffer.from('{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{}}');
+const CALL = { kind: 'request', id: '1', method: 'tools/call', params: Buffer.from('{"name":"s__t"}') } as const;
 
 let dir: Scratch;
 let store: Store;
@@ -31,6 +34,8 @@ afterEach(async () => {
 function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINUTE } = {}) {
   const owned = new Set<string>();
   const released: string[] = [];
+  const calls: Call[] = [];
+  const droppedRoots: string[] = [];
   const onTrouble = (error: unknown) => expect.fail(String(error));
   const known = { state: 'ready', name: 's', server: 's', facts: undefined };
   const fleet = {
@@ -41,12 +46,20 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
       principal: owned.has(session) ? sessionHolder(session) : principal,
     }),
     release: (session: string) => released.push(session),
+    submit: (call: Call) => calls.push(call) > 0,
+    cancel: (_: string, requestId: string) => {
+      const failure = { code: 'cancelled', delivery: 'not sent', message: 'cancelled' } as const;
+      calls.find((call) => call.requestId === requestId)?.settle({ ok: false, failure });
+      return true;
+    },
   } as unknown as SessionPorts['fleet'];
   const config = { servers: [{ name: 's', settings: { enabled: true } }], profiles: {} } as unknown as Config;
   const catalog = createCatalog(store);
+  catalog.set('s', 'tools', [{ name: 't', bytes: Buffer.from('{"name":"t"}') }]);
   const scopes = createScopes({ config: () => config, fleet, catalog });
   const streams = createStreams({ world, store, daemon: 'd', isAlive: () => true, maxStreams: 2, onTrouble });
-  const ports = { world, store, fleet, catalog, scopes, streams, roots: { host: async () => {} } } as unknown;
+  const roots = { host: async (session: string) => void droppedRoots.push(session) };
+  const ports = { world, store, fleet, catalog, scopes, streams, roots } as unknown;
   const sessions: LocalSessions = createSessions({
     ports: ports as SessionPorts,
     maxSessions,
@@ -59,7 +72,17 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
     await store.flush();
     return (store.get<SessionRow>('session', [id])?.used_at ?? 0) - world.date() + world.now();
   };
-  return { world, sessions, owned, released, open, usedAt, find: (id: string) => sessions.find(id, 'p') };
+  return {
+    world,
+    sessions,
+    owned,
+    released,
+    calls,
+    droppedRoots,
+    open,
+    usedAt,
+    find: (id: string) => sessions.find(id, 'p'),
+  };
 }
 
 describe('a session that nobody uses', () => {
@@ -113,6 +136,19 @@ describe('a session that is used', () => {
     expect(sessions.count).toBe(0);
   });
 
+  it('stays while a request is in flight, though its connection has left', async () => {
+    const { world, sessions, open, calls } = daemon();
+    const session = await open();
+    const leave = session.hold();
+    session.receive(CALL, { tell: () => {}, answer: () => {} });
+    leave();
+    await world.pass(10 * MINUTE);
+    expect([sessions.count, calls.length]).toEqual([1, 1]);
+    calls[0]?.settle({ ok: true, result: Buffer.from('{}'), isError: false });
+    await world.pass(5 * MINUTE);
+    expect(sessions.count).toBe(0);
+  });
+
   it('shows in its row that it is used, once a minute and not with every request', async () => {
     const { world, open, usedAt } = daemon();
     const { id, hold } = await open();
@@ -141,7 +177,7 @@ describe('a session that is used', () => {
 
 describe('a session that has ended', () => {
   it('is unknown, and whoever listens hears of it once', async () => {
-    const { open, find, sessions } = daemon();
+    const { open, find, sessions, droppedRoots, released } = daemon();
     const session = await open();
     let heard = 0;
     session.onEnded(() => heard++);
@@ -149,6 +185,21 @@ describe('a session that has ended', () => {
     await session.end();
     await session.end();
     expect([heard, find(session.id), sessions.count]).toEqual([1, undefined, 0]);
+    await eventually(() => expect(released).toEqual([session.id]));
+    expect(droppedRoots).toEqual([session.id]);
+  });
+
+  it('answers what was in flight, before it is told', async () => {
+    const { open } = daemon();
+    const session = await open();
+    const order: string[] = [];
+    session.receive(CALL, {
+      tell: () => {},
+      answer: (frame) => void order.push(JSON.parse(frame.toString()).error.message),
+    });
+    session.onEnded(() => order.push('ended'));
+    await session.end();
+    expect(order).toEqual(['cancelled', 'ended']);
   });
 
   it('has ended for the other daemon too', async () => {
