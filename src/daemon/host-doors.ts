@@ -15,7 +15,7 @@ import type { PartsOptions } from './parts.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;
-  /** For whoever owns the daemon, where one is needed. */
+  /** What the owner of the daemon shows to the door, where a token is needed. */
   readonly token: string | undefined;
   close(): Promise<void>;
 };
@@ -54,7 +54,7 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   }
   const { url } = door;
   const port = Number(new URL(url).port);
-  // A port that somebody chose is theirs to choose again.
+  // A port that a person chose is in the configuration, and not remembered.
   if (!address.isExplicit || address.port === 0) rememberPort(paths, port);
   if (!address.isExplicit && address.port !== 0 && port !== address.port)
     options.say.waiting(`port ${address.port} is taken or was taken before; hosts find troupe at ${url}/mcp`);

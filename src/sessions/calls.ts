@@ -17,7 +17,7 @@ import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
 import { targetOf } from './targets.ts';
 
-/** A request of the host: its id as raw JSON, and the way back to it. */
+/** A request of the host: its id as raw JSON, and the line for its answer. */
 export type Beginning = {
   readonly id: string;
   readonly line: Line;

@@ -229,7 +229,7 @@ function createWaiting({ ports, identity, presence, questions }: CallsOptions) {
   };
 }
 
-/** Exactly what the call would have been answered with, and whose it is. */
+/** Exactly the answer that the call would have had, and the id of its task. */
 function outcomeFrame(id: string, task: string, outcome: Outcome): Buffer {
   if (!outcome.ok) return errorFrame(id, errorObject(outcome.failure));
   return resultFrame(id, related(outcome.result, task));

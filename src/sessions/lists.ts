@@ -74,7 +74,7 @@ const PATIENCE_MS = 15_000;
 /** A server in another state will not be listed soon. */
 const COMING: ReadonlySet<ServerState> = new Set<ServerState>(['opening', 'waiting', 'asleep', 'ready']);
 
-/** Waits for the first list of a server: until the catalog has it, or the server's state says that it is not to come soon. */
+/** Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. */
 export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
   const awaited = new Map<string, Awaited>();
   const stopListening = catalog.onChange(look);
