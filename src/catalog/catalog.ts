@@ -25,7 +25,7 @@ const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: fal
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
-  const listeners = new Set<() => void>();
+  const watchers = new Set<(server: string, kind: Kind) => void>();
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
@@ -35,7 +35,6 @@ export function createCatalog(store: Store) {
   function keep(server: string, kind: Kind, found: Listing): void {
     version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
-    for (const listener of listeners) listener();
   }
 
   return {
@@ -48,20 +47,19 @@ export function createCatalog(store: Store) {
       const body = arrayOf(entries);
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
-      if (before?.hash === hash) {
-        keep(server, kind, { ...before, isFresh: true });
-        return false;
-      }
-      keep(server, kind, { ...listing(entries, hash), isFresh: true });
+      const isSame = before?.hash === hash;
+      keep(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true });
+      for (const watcher of watchers) watcher(server, kind);
+      if (isSame) return false;
       // Instances come and go with principals and sessions; whoever opens one reads its lists.
       if (!isInstance(server) && body.length <= MAX_KEPT_BYTES)
         store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
-    /** Told after any list was read. Returns how to stop listening. */
-    onChange(listener: () => void): () => void {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+    /** Tells of every list that was read, whether it has changed or not, until the listener leaves. */
+    watch(listener: (server: string, kind: Kind) => void): () => void {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
     },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
     /** The lists of a server that came back may have changed while it was away. */

@@ -59,7 +59,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts,
 export type FirstListsOptions = {
   readonly world: World;
   readonly fleet: Pick<Fleet, 'tell'>;
-  readonly catalog: Pick<Catalog, 'get' | 'onChange'>;
+  readonly catalog: Pick<Catalog, 'get' | 'watch'>;
 };
 
 /** One list that hosts wait for; all of them wait together. */
@@ -77,7 +77,7 @@ const COMING: ReadonlySet<ServerState> = new Set<ServerState>(['opening', 'waiti
 /** Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. */
 export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
   const awaited = new Map<string, Awaited>();
-  const stopListening = catalog.onChange(look);
+  const stopListening = catalog.watch(look);
 
   const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
     catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
