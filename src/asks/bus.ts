@@ -6,8 +6,7 @@ import { json, maxPayload } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
 import type { AskSettings } from '../config/types.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
-import { textAt } from '../protocol/rewrite.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject, textAt } from '../protocol/json.ts';
 import type { AskView, Reply } from './ask.ts';
 import { replyOf } from './replies.ts';
 

@@ -2,8 +2,8 @@
 // an approval is a form without fields, of which the person sees who wants to do what.
 
 import type { Answer } from '../calls/call.ts';
-import { member, spansOf } from '../protocol/json.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { withTextAt } from '../protocol/edit.ts';
+import { member, spansOf, textAt } from '../protocol/json.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import type { Question, Reply } from './ask.ts';
 

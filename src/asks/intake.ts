@@ -2,7 +2,7 @@
 // whatever becomes of the call, the server or whoever was asked.
 
 import type { Answer } from '../calls/call.ts';
-import { withoutMember } from '../protocol/meta.ts';
+import { withoutMember } from '../protocol/edit.ts';
 import type { Attribution, Found } from '../servers/attribution.ts';
 import type { Member } from '../servers/member.ts';
 import type { Asked } from '../servers/session.ts';

@@ -2,8 +2,7 @@
 // specification has for it, and the sentence goes back to the server.
 
 import type { SamplingBudget } from '../config/types.ts';
-import { member, members, stringOf } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import { member, members, stringOf, textAt } from '../protocol/json.ts';
 import { readAddress } from './address.ts';
 import type { Question } from './ask.ts';
 import { readForm } from './forms/form.ts';

@@ -3,9 +3,7 @@
 
 import type { Answer } from '../calls/call.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { member, spansOf } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject, member, spansOf, textAt } from '../protocol/json.ts';
 import type { AskKind, AskOutcome, Question, Reply, Stage } from './ask.ts';
 import type { Validator } from './forms/validator.ts';
 import { checkResult, readSampling } from './models/messages.ts';

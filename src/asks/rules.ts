@@ -1,7 +1,7 @@
 // What the configuration answers by itself: the first rule that fits the question. An address is never agreed to by a rule,
 // and no rule speaks for a model.
 
-import { glob } from '../catalog/naming.ts';
+import { glob } from '../catalog/patterns.ts';
 import type { AskRule } from '../config/types.ts';
 import type { Question, Reply } from './ask.ts';
 import { defaultsOf, readForm } from './forms/form.ts';

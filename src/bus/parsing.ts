@@ -1,10 +1,11 @@
 // The subjects of troupe read: what is asked for, for whom, and of which daemon. Each is read exactly as `subjects.ts` builds
 // it, and a second spelling of the same thing is none: it would slip past a permission that names the first.
 
+import { CALL_VERBS, type CallVerb, hasName, methodOfVerb, rowOf } from '../protocol/methods.ts';
 import { decodeToken } from './names.ts';
 
-export const VERBS = ['call', 'list', 'read', 'prompt', 'complete', 'subscribe', 'unsubscribe', 'cancel'] as const;
-export type Verb = (typeof VERBS)[number];
+export type Verb = CallVerb | 'list' | 'subscribe' | 'unsubscribe' | 'cancel';
+export const VERBS: readonly Verb[] = [...CALL_VERBS, 'list', 'subscribe', 'unsubscribe', 'cancel'];
 export const TASK_VERBS = ['get', 'result', 'cancel'] as const;
 export type TaskVerb = (typeof TASK_VERBS)[number];
 
@@ -22,16 +23,17 @@ export type AskRequest = Who & { verb: 'answer' | 'inbox'; id: string };
 export type TaskRequest = Who & { verb: TaskVerb | 'list'; id: string };
 
 /** What follows the server, as a pattern. */
-export const TAIL: Readonly<Record<Verb, string>> = {
-  call: '.>',
+export const TAIL = {
+  ...Object.fromEntries(CALL_VERBS.map((verb) => [verb, hasName(kindOf(verb)) ? '.>' : ''])),
   list: '.*',
-  read: '',
-  prompt: '.>',
-  complete: '',
   subscribe: '',
   unsubscribe: '',
   cancel: '',
-};
+} as Readonly<Record<Verb, string>>;
+
+function kindOf(verb: CallVerb) {
+  return rowOf(methodOfVerb(verb) ?? '')?.target?.kind;
+}
 
 export function parsers(root: string) {
   const prefix = `${root}.`;

@@ -3,6 +3,7 @@
 
 import { progressFrame, requestFrame } from '../protocol/compose.ts';
 import type { Failure } from '../protocol/failures.ts';
+import { mayBeCancelled } from '../protocol/methods.ts';
 import { createAbandoned } from './abandoned.ts';
 import type { Call, Outcome } from './call.ts';
 import { createDeadlines, now } from './deadlines.ts';
@@ -54,7 +55,7 @@ export function createLane(options: LaneOptions) {
     },
     cancelUpstream(request) {
       abandoned.add(request); // it may not listen
-      peer?.cancel(request.id, request.why);
+      if (mayBeCancelled(request.call.method)) peer?.cancel(request.id, request.why);
     },
     ...endings(say, () => entrance.gate, finish),
   };

@@ -4,20 +4,18 @@
 import { createActor } from 'xstate';
 import { type RequestEffect, requestMachine } from '../../machines/request.ts';
 import type { Failure } from '../protocol/failures.ts';
+import { mayAsk, mayProgress, methodNames } from '../protocol/methods.ts';
 import type { Call } from './call.ts';
 import { now } from './deadlines.ts';
 import { type EventType, lowerRequest, type Row } from './table.ts';
 
 export type Progress = { progress: number; total?: number; message?: string };
 
-const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
-
 /** Methods that a server may take its time for: their deadline moves with its progress. */
-export const MAY_PROGRESS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+export const MAY_PROGRESS: ReadonlySet<string> = new Set(methodNames.filter(mayProgress));
 
 /** Whether a server may ask something on behalf of it: never for our own requests, nor to complete a word. */
-export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean =>
-  door !== 'troupe' && ASKING.has(method);
+export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean => door !== 'troupe' && mayAsk(method);
 
 /** A plain record: it is made and dropped for every call. */
 export type InFlight = {

@@ -1,26 +1,26 @@
-// What every server offers, also while it is asleep or down: the last list that was read is kept, and a server's own is
-// in the store for the next start. Definitions are the server's own bytes, in the server's own order.
+// What every server offers, also while it is asleep or down: the last list that was read stays, and that of a server (not
+// of an instance) is in the store for the next start. Definitions are the server's own bytes, in the server's own order.
 
 import { createHash } from 'node:crypto';
 import { isInstance } from '../config/names.ts';
-import { elements, member, stringOf } from '../protocol/json.ts';
+import { elements } from '../protocol/json.ts';
 import type { Store } from '../store/store.ts';
-import type { Entry } from './fetch.ts';
-import { ALL_KINDS, isKind, KINDS, type Kind } from './kinds.ts';
+import { type Entry, entryOf } from './fetch.ts';
+import { ALL_KINDS, isKind, type Kind } from './kinds.ts';
 
 export type Listing = {
   readonly entries: readonly Entry[];
   readonly names: ReadonlySet<string>;
   readonly hash: string;
-  /** Read in this life of the server, not only remembered from an earlier one. */
+  /** Read since the server last opened, not taken from the store or from before a restart. */
   readonly isFresh: boolean;
 };
 export type Catalog = ReturnType<typeof createCatalog>;
 
 type Row = { server: string; kind: string; body: Buffer; hash: string };
 
-/** A longer list is read anew after each start rather than kept. */
-const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+/** A longer list is not stored, and is read from the server after each start. */
+const MAX_STORED_BYTES = 16 * 1024 * 1024;
 const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: false };
 
 export function createCatalog(store: Store) {
@@ -29,16 +29,16 @@ export function createCatalog(store: Store) {
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
-    if (isKind(kind)) keep(server, kind, { ...listing(remembered(body, kind), hash), isFresh: false });
+    if (isKind(kind)) put(server, kind, { ...listing(entriesIn(body, kind), hash), isFresh: false });
   }
 
-  function keep(server: string, kind: Kind, found: Listing): void {
+  function put(server: string, kind: Kind, found: Listing): void {
     version++;
     listings.set(server, { ...listings.get(server), [kind]: found });
   }
 
   return {
-    /** Another number whenever any list may have changed. The `entries` of a list are the same array until it has. */
+    /** Another number whenever any list may have changed. The `entries` of a list are the same array until that list has. */
     get version(): number {
       return version;
     },
@@ -48,11 +48,11 @@ export function createCatalog(store: Store) {
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
       const isSame = before?.hash === hash;
-      keep(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true });
+      put(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true });
       for (const watcher of watchers) watcher(server, kind);
       if (isSame) return false;
-      // Instances come and go with principals and sessions; whoever opens one reads its lists.
-      if (!isInstance(server) && body.length <= MAX_KEPT_BYTES)
+      // Instances come and go with principals and sessions; the lists of one are read whenever it opens.
+      if (!isInstance(server) && body.length <= MAX_STORED_BYTES)
         store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
@@ -62,11 +62,11 @@ export function createCatalog(store: Store) {
       return () => watchers.delete(listener);
     },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
-    /** The lists of a server that came back may have changed while it was away. */
+    /** The server was down, or its settings changed: its lists stand, but are not fresh until they are read again. */
     expire(server: string): void {
       for (const kind of ALL_KINDS) {
         const known = listings.get(server)?.[kind];
-        if (known?.isFresh) keep(server, kind, { ...known, isFresh: false });
+        if (known?.isFresh) put(server, kind, { ...known, isFresh: false });
       }
     },
     forget(server: string): void {
@@ -94,12 +94,5 @@ export function arrayOf(entries: readonly Pick<Entry, 'bytes'>[]): Buffer {
 
 const COMMA = Buffer.from(',');
 
-function remembered(body: Buffer, kind: Kind): Entry[] {
-  const entries: Entry[] = [];
-  for (const bytes of elements(body)) {
-    const key = member(bytes, KINDS[kind].key);
-    const name = key && stringOf(key);
-    if (name !== undefined) entries.push({ name, bytes });
-  }
-  return entries;
-}
+const entriesIn = (body: Buffer, kind: Kind): Entry[] =>
+  [...elements(body)].flatMap((bytes) => entryOf(bytes, kind) ?? []);

@@ -37,11 +37,17 @@ async function readPage(result: Buffer, kind: Kind, entries: Entry[]): Promise<v
   const list = member(result, KINDS[kind].member);
   if (!list) return;
   for (const bytes of elements(list)) {
-    const key = member(bytes, KINDS[kind].key);
-    const name = key && stringOf(key);
-    if (name !== undefined) entries.push({ name, bytes });
+    const entry = entryOf(bytes, kind);
+    if (entry) entries.push(entry);
     if (entries.length % ENTRIES_PER_TURN === 0) await nextTurn();
   }
+}
+
+/** A definition that has no name cannot be asked for, and is left out. */
+export function entryOf(bytes: Buffer, kind: Kind): Entry | undefined {
+  const key = member(bytes, KINDS[kind].key);
+  const name = key && stringOf(key);
+  return name === undefined ? undefined : { name, bytes };
 }
 
 function nextCursor(result: Buffer): string | undefined {

@@ -1,12 +1,23 @@
-// The four things a server offers, and how MCP asks for each.
+// The things a server offers, and how MCP lists each: read from the table of methods.
 
-export const KINDS = {
-  tools: { method: 'tools/list', member: 'tools', key: 'name' },
-  resources: { method: 'resources/list', member: 'resources', key: 'uri' },
-  templates: { method: 'resources/templates/list', member: 'resourceTemplates', key: 'uriTemplate' },
-  prompts: { method: 'prompts/list', member: 'prompts', key: 'name' },
-} as const;
+import { type Kind, methodNames, rowOf } from '../protocol/methods.ts';
 
-export type Kind = keyof typeof KINDS;
-export const ALL_KINDS = Object.keys(KINDS) as Kind[];
+export type { Kind } from '../protocol/methods.ts';
+
+type Listed = {
+  readonly method: string;
+  /** The member of the result that holds the definitions. */
+  readonly member: string;
+  /** The member of a definition that names it. */
+  readonly key: 'name' | 'uri' | 'uriTemplate';
+};
+
+export const KINDS = Object.fromEntries(
+  methodNames.flatMap((method) => {
+    const { kind, member, key } = rowOf(method)?.lists ?? {};
+    return kind ? [[kind, { method, member, key }]] : [];
+  }),
+) as Readonly<Record<Kind, Listed>>;
+
+export const ALL_KINDS = Object.keys(KINDS) as readonly Kind[];
 export const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);

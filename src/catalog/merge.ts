@@ -1,8 +1,8 @@
-// The lists of one kind of several servers: what of them is shown, in which order, and whose a name or a URI is.
-// A hundred thousand tools cost nothing here until somebody asks for what needs a look at each of them.
+// The lists of one kind of several servers as one list: what of them is shown, in which order, and which server has a name.
+// Nothing is made before it is asked for: a hundred thousand tools that no host reads cost nothing.
 
 import { hash } from 'node:crypto';
-import { arrayOf, type Listing } from './catalog.ts';
+import { arrayOf, type Catalog, type Listing } from './catalog.ts';
 import type { Entry } from './fetch.ts';
 import type { Kind } from './kinds.ts';
 import { exposedName, isDigested } from './naming.ts';
@@ -11,7 +11,7 @@ import { exposedName, isDigested } from './naming.ts';
 export type Source = {
   readonly server: string;
   readonly key: string;
-  /** Who runs calls of its tools as tasks; nobody for a host that knows no tasks. */
+  /** Who runs calls of its tools as tasks; absent for a host whose version has no tasks. */
   readonly tasks?: 'its own' | 'ours';
 };
 export type Target = { readonly server: string /** The server's own name or URI. */; readonly name: string };
@@ -25,18 +25,51 @@ export type Merged = {
   readonly length: () => number;
   readonly at: (index: number) => Shown | undefined;
   readonly hash: () => string;
-  /** Whose name this is that cannot be read back. */
+  /** The targets of exposed names that have a digest, from which server and name cannot be read back. */
   readonly digested: () => ReadonlyMap<string, Target>;
 };
 
-/** The kind keeps lists apart when their bytes are the same; `select` says what is shown of a part. */
-export function merge(kind: Kind, parts: readonly Part[], select: (part: Part) => readonly Entry[]): Merged {
-  const lists = once(() => parts.map(select));
+/** Says which entries of a server's list are shown. */
+type Select = (kind: Kind, part: Part) => readonly Entry[];
+
+/** The merged list of each kind, the same one until a list, or the set of servers, has changed. */
+export function mergedLists(catalog: Catalog, sources: () => readonly Source[], select: Select) {
+  const latest = new Map<Kind, { sources: readonly Source[]; version: number; merged: Merged }>();
+
+  return (kind: Kind): Merged => {
+    const [now, version, before] = [sources(), catalog.version, latest.get(kind)];
+    if (before && before.version === version && areSame(before.sources, now)) return before.merged;
+    const parts = now.map((source) => ({ source, listing: catalog.get(source.key, kind) }));
+    const isUnchanged = before !== undefined && areUnchanged(before.merged.parts, parts);
+    const merged = isUnchanged ? before.merged : merge(kind, parts, select);
+    latest.set(kind, { sources: now, version, merged });
+    return merged;
+  };
+}
+
+const areSame = (before: readonly Source[], now: readonly Source[]): boolean =>
+  before === now ||
+  (before.length === now.length &&
+    before.every((source, index) => isSame(source, now[index]) && source.key === now[index]?.key));
+
+const isSame = ({ server, tasks }: Source, other: Source | undefined): boolean =>
+  server === other?.server && tasks === other.tasks;
+
+/** A list may have moved to another key of the catalog: what counts is that the entries are the same. */
+const areUnchanged = (before: readonly Part[], now: readonly Part[]): boolean =>
+  before.length === now.length &&
+  before.every(
+    ({ source, listing }, index) =>
+      isSame(source, now[index]?.source) && listing.entries === now[index]?.listing.entries,
+  );
+
+function merge(kind: Kind, parts: readonly Part[], select: Select): Merged {
+  const lists = once(() => parts.map((part) => select(kind, part)));
   return {
     parts,
     byServer: new Map(parts.map((part) => [part.source.server, part])),
     length: once(() => lists().reduce((sum, { length }) => sum + length, 0)),
-    at: (index) => locate(parts, lists(), index),
+    at: (index) => shownAt(parts, lists(), index),
     hash: once(() => hashOf(kind, parts, lists())),
     digested: once(() => new Map(parts.flatMap(digestedNames))),
   };
@@ -50,7 +83,7 @@ function once<Value>(make: () => Value): () => Value {
   };
 }
 
-function locate(parts: readonly Part[], lists: readonly (readonly Entry[])[], index: number): Shown | undefined {
+function shownAt(parts: readonly Part[], lists: readonly (readonly Entry[])[], index: number): Shown | undefined {
   let rest = index;
   for (const [at, list] of lists.entries()) {
     const [entry, part] = [list[rest], parts[at]];
@@ -60,12 +93,15 @@ function locate(parts: readonly Part[], lists: readonly (readonly Entry[])[], in
   return undefined;
 }
 
-/** Of what is shown, not of what is there: a change to what nobody sees is none. */
+/**
+ * Only entries that are shown count: a change to a hidden one must not announce a changed list to the host. The kind counts,
+ * because lists of two kinds may have the same bytes.
+ */
 function hashOf(kind: Kind, parts: readonly Part[], lists: readonly (readonly Entry[])[]): string {
   const lines = parts.map(({ source: { server, tasks }, listing }, index) => {
     const list = lists[index] ?? [];
     if (list.length === 0) return '';
-    // The same as that of the bytes, and it is there already.
+    // A list that is shown whole has its hash already.
     const own = list.length === listing.entries.length ? listing.hash : contentHash(arrayOf(list));
     return `${server} ${own}${kind === 'tools' && tasks === 'ours' ? ' as tasks' : ''}\n`;
   });
@@ -74,21 +110,22 @@ function hashOf(kind: Kind, parts: readonly Part[], lists: readonly (readonly En
 
 const contentHash = (content: string | Buffer): string => hash('sha256', content, 'base64url');
 
-/** By the list they are of, which is the same array until it changes. */
-const known = new WeakMap<readonly Entry[], [string, Target][]>();
+/** Found once for each list: its entries are the same array until the list changes. */
+const digestedByList = new WeakMap<readonly Entry[], [string, Target][]>();
 
 function digestedNames({ source: { server }, listing }: Part): [string, Target][] {
-  const names = known.get(listing.entries) ?? [];
-  if (known.has(listing.entries)) return names;
-  known.set(listing.entries, names);
+  const found = digestedByList.get(listing.entries);
+  if (found) return found;
+  const names: [string, Target][] = [];
   for (const name of listing.names) {
-    const as = exposedName(server, name);
-    if (isDigested(as)) names.push([as, { server, name }]);
+    const exposed = exposedName(server, name);
+    if (isDigested(exposed)) names.push([exposed, { server, name }]);
   }
+  digestedByList.set(listing.entries, names);
   return names;
 }
 
-/** The first of each name: two things under one name cannot be told apart. */
+/** The first entry of each name: a host could not tell two things of one name apart. */
 export function withoutDoubles({ entries, names }: Listing): readonly Entry[] {
   if (entries.length === names.size) return entries;
   const seen = new Set<string>();

@@ -1,5 +1,5 @@
-// A list cut into pages that fit into a message. The cursor is opaque and good for one list only: when the list has
-// changed in between, the reader is told to begin again rather than given a hole or a double.
+// A list cut into pages that fit into a message. A cursor is opaque and good for one state of one list: when the list has
+// changed, the reader is told to begin again, and is not given a page with gaps or repetitions.
 
 import { TroupeError } from '../protocol/failures.ts';
 import { arrayOf, type Listing } from './catalog.ts';
@@ -8,13 +8,13 @@ import { KINDS, type Kind } from './kinds.ts';
 export type Paged = {
   readonly length: number;
   readonly hash: string;
-  /** One definition; undefined for one that is not given out after all. */
+  /** One definition; undefined for one that is left out, because its name is ambiguous. */
   readonly at: (index: number) => Buffer | undefined;
 };
 
-/** What a page has beside its definitions, at most. */
+/** The bytes that a page has around its definitions, at most. */
 const WRAPPING = 96;
-/** Looking for the next one that is given out takes time too: so many of the others end a page as well. */
+/** A definition that is left out counts as so many bytes: a page ends in bounded time also if all are left out. */
 const MISSING = 256;
 
 /** The MCP result of one page, at most `maxBytes` long unless a single definition is longer. */
@@ -40,7 +40,7 @@ export function pageFrom(list: Paged, kind: Kind, cursor: string | undefined, ma
 const writeCursor = (offset: number, { hash }: Paged) =>
   Buffer.from(`${offset}:${hash.slice(0, 12)}`).toString('base64url');
 
-/** A cursor is exactly what was written: decoding alone would take many texts for the same. */
+/** Only the very text of a cursor that was given out is one: base64 decodes many texts to the same bytes. */
 function readCursor(cursor: string, list: Paged): number {
   const offset = Number.parseInt(Buffer.from(cursor.slice(0, 64), 'base64url').toString('latin1'), 10);
   if (!(offset > 0 && offset < list.length) || cursor !== writeCursor(offset, list))

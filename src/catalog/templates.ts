@@ -1,12 +1,12 @@
-// Whether a URI can have come from a template (RFC 6570), to find the server that has it. Rather too lenient than too
-// strict, since the server decides in the end; and in a time that no template can make long.
+// Whether a URI can have come from a template (RFC 6570), to find the server that has it. Lenient, since the server decides
+// in the end; and linear in the URI for each expression, so that no server's template can make a read slow.
 
 import type { Entry } from './fetch.ts';
 import type { Part } from './merge.ts';
 
 type Matcher = (uri: string) => boolean;
 
-/** Beyond these nobody means it. They bound what a server's templates can cost a read. */
+/** They bound what a server's templates can cost a read; no honest template comes near. */
 const MAX_TEMPLATES = 1_000;
 const MAX_EXPRESSIONS = 10;
 const MAX_LENGTH = 2_048;
@@ -17,16 +17,17 @@ export function serverByTemplate(parts: readonly Part[], uri: string): string | 
   return having.length === 1 ? having[0]?.source.server : undefined;
 }
 
-/** By the list they are of: it is the same array until it changes. */
-const known = new WeakMap<readonly Entry[], Matcher[]>();
+/** Made once for each list: its entries are the same array until the list changes. */
+const matchersByList = new WeakMap<readonly Entry[], Matcher[]>();
 
 function matchersOf(entries: readonly Entry[]): Matcher[] {
-  const found = known.get(entries) ?? entries.slice(0, MAX_TEMPLATES).flatMap(({ name }) => matcherOf(name) ?? []);
-  known.set(entries, found);
+  const found =
+    matchersByList.get(entries) ?? entries.slice(0, MAX_TEMPLATES).flatMap(({ name }) => matcherOf(name) ?? []);
+  matchersByList.set(entries, found);
   return found;
 }
 
-/** Where an expression expands to something, it is the opener and then characters up to a stop. */
+/** What an expression expands to, if not to nothing: the opener, and then characters other than the stops. */
 type Hole = { readonly opener: string; readonly stops: string };
 type Piece = string | Hole;
 
@@ -41,7 +42,7 @@ const HOLES: Record<string, Hole> = {
   '&': { opener: '&', stops: '#' },
 };
 
-/** Undefined for a text that is no template, or one that is too long to be tried. */
+/** Undefined for a text that is no template, or a template that is too long to be tried. */
 export function matcherOf(template: string): Matcher | undefined {
   const pieces = template.length > MAX_LENGTH ? undefined : piecesOf(template);
   if (!pieces || pieces.length > 2 * MAX_EXPRESSIONS + 1) return undefined;
@@ -71,10 +72,10 @@ function piecesOf(template: string): Piece[] | undefined {
   return pieces;
 }
 
-/** As a template's reader writes what a URI cannot hold. */
+/** Percent-encoded as an expanded template is, where a URI cannot hold a character. */
 const encoded = (text: string): string => text.replace(/[^!-~]+/g, (run) => encodeURIComponent(run.toWellFormed()));
 
-/** All places that the pieces so far can end at, piece by piece: there is nothing to go back to. */
+/** Follows all indexes at which the pieces so far can end, piece by piece, so that it never has to go back. */
 function isMatch(pieces: readonly Piece[], text: string): boolean {
   let places = new Uint8Array(text.length + 1);
   places[0] = 1;

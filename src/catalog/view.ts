@@ -1,21 +1,12 @@
-// The lists of several servers as one, under names that tell them apart, and the way back from such a name to its server.
-// Asking costs a look into a map: what that needs is made anew only when a list or the set of servers has changed.
+// What a host sees of several servers: their lists as one, under names that tell them apart, and for each such name the
+// server that has it. To find a name is a look into a map, which is made again only when a list or the servers change.
 
 import type { Catalog } from './catalog.ts';
 import { KINDS, type Kind } from './kinds.ts';
-import {
-  claimants,
-  type Merged,
-  merge,
-  type Part,
-  type Shown,
-  type Source,
-  type Target,
-  withoutDoubles,
-} from './merge.ts';
-import { exposedName, isQualified, originOf, originOfUri, permission, qualifierOf } from './naming.ts';
+import { claimants, mergedLists, type Part, type Shown, type Source, type Target, withoutDoubles } from './merge.ts';
+import { exposedName, isQualified, originOf, originOfUri, prefixed, qualifierOf, renamed } from './naming.ts';
 import { pageFrom } from './pages.ts';
-import { prefixed, renamed } from './rename.ts';
+import { permission } from './patterns.ts';
 import { offeredAsTask } from './task-support.ts';
 import { serverByTemplate } from './templates.ts';
 
@@ -24,9 +15,9 @@ export type View = {
   /** The MCP result of one page; throws TroupeError('invalid') for a cursor that is not of this list. */
   page(kind: Kind, cursor: string | undefined, maxBytes: number): Buffer;
   find(kind: 'tools' | 'prompts', name: string): Target | undefined;
-  /** Takes a template as well, which is how completions name it. */
+  /** Takes the text of a template as well, by which a completion names it. */
   findUri(uri: string): Target | undefined;
-  /** The URI by which the host knows a server's resource: `findUri` leads back from it. */
+  /** The URI by which the host knows a server's resource; `findUri` of it gives the server's own. */
   uriOf(server: string, uri: string): string;
   /** Changes exactly when what `page(kind)` shows changes. */
   hash(kind: Kind): string;
@@ -41,19 +32,9 @@ export type Naming = {
 export function createView(catalog: Catalog, sources: () => readonly Source[], naming: Naming): View {
   const { isSingle, tools: rules } = naming;
   const isPermitted = permission(rules ?? {});
-  const known = new Map<Kind, { sources: readonly Source[]; version: number; merged: Merged }>();
+  const current = mergedLists(catalog, sources, select);
 
-  function current(kind: Kind): Merged {
-    const [now, version, before] = [sources(), catalog.version, known.get(kind)];
-    if (before && before.version === version && areSame(before.sources, now)) return before.merged;
-    const parts = now.map((source) => ({ source, listing: catalog.get(source.key, kind) }));
-    const isUnchanged = before !== undefined && areUnchanged(before.merged.parts, parts);
-    const merged = isUnchanged ? before.merged : merge(kind, parts, (part) => selectFrom(kind, part));
-    known.set(kind, { sources: now, version, merged });
-    return merged;
-  }
-
-  function selectFrom(kind: Kind, { source: { server }, listing }: Part) {
+  function select(kind: Kind, { source: { server }, listing }: Part) {
     const entries = isSingle || KINDS[kind].key !== 'name' ? listing.entries : withoutDoubles(listing);
     if (kind !== 'tools' || !rules) return entries;
     return entries.filter(({ name }) => isPermitted(isSingle ? name : exposedName(server, name)));
@@ -76,7 +57,7 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
     const origin = originOf(name);
     if (!origin) return digested().get(name);
     const listing = byServer.get(origin.server)?.listing;
-    // A call may come before the list: then the server itself will say whether there is such a thing.
+    // A call may come before the list has been read: then the server itself says whether it has the name.
     return listing && (listing.hash === '' || listing.names.has(origin.name)) ? origin : undefined;
   }
 
@@ -116,19 +97,3 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
     hash: (kind) => current(kind).hash(),
   };
 }
-
-const areSame = (before: readonly Source[], now: readonly Source[]): boolean =>
-  before === now ||
-  (before.length === now.length &&
-    before.every((source, index) => isSame(source, now[index]) && source.key === now[index]?.key));
-
-const isSame = ({ server, tasks }: Source, other: Source | undefined): boolean =>
-  server === other?.server && tasks === other.tasks;
-
-/** The key may be another one for the same list: what counts is what is shown. */
-const areUnchanged = (before: readonly Part[], now: readonly Part[]): boolean =>
-  before.length === now.length &&
-  before.every(
-    ({ source, listing }, index) =>
-      isSame(source, now[index]?.source) && listing.entries === now[index]?.listing.entries,
-  );

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sentence } from '../protocol/failures.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject } from '../protocol/json.ts';
 import type { Dialog } from './answer-dialog.ts';
 
 /** What the editor left, if it is a JSON object; nothing when the person gave it up. */

@@ -4,6 +4,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import type { StdioServer } from '../config/schema.ts';
 import { requestFrame } from '../protocol/compose.ts';
+import { LATEST } from '../protocol/eras.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { splitLines } from '../protocol/lines.ts';
 import { VERSION } from '../protocol/version.ts';
@@ -80,7 +81,7 @@ async function launch(server: StdioServer, env: NodeJS.ProcessEnv): Promise<{ en
 }
 
 function hello(): Buffer {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'troupe', version: VERSION } };
+  const params = { protocolVersion: LATEST, capabilities: {}, clientInfo: { name: 'troupe', version: VERSION } };
   return requestFrame(1, 'initialize', Buffer.from(JSON.stringify(params)));
 }
 

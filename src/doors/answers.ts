@@ -2,7 +2,7 @@
 // batch as one, and a session that throws is a fault of ours, which costs that one request and nothing else.
 
 import { errorFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { codecOf } from '../protocol/eras.ts';
 import { errorObject, type Failure, failureOf } from '../protocol/failures.ts';
 import type { Frame, Malformed } from '../protocol/frame.ts';
 import type { HostSession, Line } from '../sessions/host.ts';
@@ -47,7 +47,7 @@ export function createAnswers({ send, onFault, onAnswered }: AnswersOptions) {
   }
 
   function batch(session: HostSession, frames: readonly Frame[]): void {
-    if (!ERA_FACTS[session.era].batches) return send(refusalFrame(NO_BATCH));
+    if (!codecOf(session.era).allowsBatches) return send(refusalFrame(NO_BATCH));
     const ids: string[] = [];
     const answer = (response: Buffer): void => {
       for (const id of ids) inFlight.delete(id);

@@ -13,6 +13,7 @@ import { errorObject, type Failure, sentence, TroupeError } from '../protocol/fa
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { splitLines } from '../protocol/lines.ts';
+import { isCall } from '../protocol/methods.ts';
 import type { Pipe, PipeDoor } from './pipe.ts';
 
 export type Calls = {
@@ -126,8 +127,7 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
     const timeoutMs = Number(member(params, 'timeoutMs')?.toString() ?? Number.NaN);
     const inner = member(params, 'params') ?? Buffer.from('{}');
     const [server, method] = [text('server') ?? '', text('method') ?? ''];
-    if (!CALLABLE.has(method))
-      return void fail(id, failure('unsupported', `${method || 'nothing'} is not a method to call`));
+    if (!isCall(method)) return void fail(id, failure('unsupported', `${method || 'nothing'} is not a method to call`));
     const requestId = randomUUID();
     inFlight.set(id, requestId);
     const isKnown = calls.submit({
@@ -161,8 +161,6 @@ function serve(socket: Socket, calls: Calls, handlers: Handlers, mcp: PipeDoor |
 
   return { finish };
 }
-
-const CALLABLE = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 
 const failure = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message });
 

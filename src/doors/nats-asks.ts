@@ -9,9 +9,7 @@ import { json, maxPayload, toHeaders } from '../bus/frames.ts';
 import { isInbox, replies } from '../bus/replies.ts';
 import type { AskRequest, Subjects } from '../bus/subjects.ts';
 import { failureOf, TroupeError } from '../protocol/failures.ts';
-import { spansOf, stringOf } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject, spansOf, stringOf, textAt } from '../protocol/json.ts';
 import { inboxPage } from './nats-inbox.ts';
 
 export type NatsAsksOptions = {

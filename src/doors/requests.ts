@@ -6,8 +6,8 @@ import type { Msg, MsgHdrs } from 'nats';
 import { isRequestId, type Request, requestedName } from '../bus/subjects.ts';
 import { durationOf } from '../config/durations.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { member, members, stringOf } from '../protocol/json.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject, member, members, stringOf } from '../protocol/json.ts';
+import { hasName, methodOfVerb, rowOf } from '../protocol/methods.ts';
 import type { Order } from '../tasks/task.ts';
 
 /** What the caller wants beside the answer. */
@@ -84,29 +84,16 @@ function nonsenseIn({ verb }: Request, headers: MsgHdrs): string | undefined {
 }
 
 export function askedOf({ verb, tail }: Request, msg: Msg, body: Buffer): Asked {
-  switch (verb) {
-    case 'call': {
-      const name = nameOf(tail, msg);
-      return { method: 'tools/call', name, params: namedParams(name, body, 'the arguments of a tool') };
-    }
-    case 'prompt': {
-      const name = nameOf(tail, msg);
-      return { method: 'prompts/get', name, params: namedParams(name, body, 'the arguments of a prompt') };
-    }
-    case 'read': {
-      const uri = uriOf(body);
-      const isObject = body[0] === OPEN_BRACE;
-      return { method: 'resources/read', name: uri, params: isObject ? body : Buffer.from(JSON.stringify({ uri })) };
-    }
-    case 'complete':
-      return {
-        method: 'completion/complete',
-        name: '',
-        params: objectOf(body, 'the parameters of completion/complete'),
-      };
-    default:
-      throw new TroupeError('unsupported', `${verb} is not a call`);
+  const method = methodOfVerb(verb);
+  if (!method) throw new TroupeError('unsupported', `${verb} is not a call`);
+  const kind = rowOf(method)?.target?.kind;
+  if (!kind) return { method, name: '', params: objectOf(body, `the parameters of ${method}`) };
+  if (hasName(kind)) {
+    const name = nameOf(tail, msg);
+    return { method, name, params: namedParams(name, body, `the arguments of a ${kind.slice(0, -1)}`) };
   }
+  const uri = uriOf(body);
+  return { method, name: uri, params: body[0] === OPEN_BRACE ? body : Buffer.from(JSON.stringify({ uri })) };
 }
 
 /** `{"uri": "…"}` or the bare URI. */

@@ -24,7 +24,7 @@ export const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** What is known of the request's fate: it never left, it left and nobody knows, or it was answered with an error. */
+/** What is known of the request: it was never sent, it was sent and its outcome is unknown, or an error answered it. */
 export type Delivery = 'not sent' | 'outcome unknown' | 'failed';
 
 export type Failure = {
@@ -76,7 +76,7 @@ export class TroupeError extends Error {
     this.name = 'TroupeError';
     this.code = code;
   }
-  /** Machines keep why they failed as a text, and a person reads it: the sentence alone. */
+  /** A machine stores the reason of its failure as text that people read: the sentence alone, without the class's name. */
   override toString(): string {
     return this.message;
   }
@@ -85,8 +85,8 @@ export class TroupeError extends Error {
 export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * What a caller is told of something that was thrown. Our own errors are sentences for him; files, addresses and bugs are
- * the owner's business: an outage of the database stands in the status, and `onFault` hears of everything else.
+ * What a caller is told of a thrown error. The sentence of a TroupeError is written for callers; file names and bugs are for
+ * the daemon's owner only: an outage of the database stands in the status, and `onFault` is given every other error.
  */
 export function failureOf(
   error: unknown,

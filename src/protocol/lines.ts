@@ -17,7 +17,7 @@ export type LineSplitter = {
 
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
-/** So many loose pieces of a line are joined: a line that drips in byte by byte must not cost a Buffer for each byte. */
+/** After so many pieces a line's pieces are joined: a line that arrives byte by byte must not cost a Buffer for each byte. */
 const MAX_PIECES = 256;
 const SMALL_BYTES = 4_096;
 
@@ -25,7 +25,7 @@ export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSp
   let joined: Buffer[] = [];
   let pieces: Buffer[] = [];
   let pending = 0;
-  let settled = 0;
+  let joinedBytes = 0;
   let isTooLong = false;
 
   function push(chunk: Buffer): void {
@@ -37,7 +37,7 @@ export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSp
       const piece = chunk.subarray(from, to);
       from = to + 1;
       if (bytes > maxBytes) giveUp(bytes);
-      else if (newline < 0) keep(piece);
+      else if (newline < 0) hold(piece);
       else emit(pending > 0 ? join(piece) : piece);
     }
   }
@@ -47,33 +47,33 @@ export function splitLines({ maxBytes, onLine, onTooLong }: LineOptions): LineSp
     if (text.length > 0) onLine(text);
   }
 
-  function keep(piece: Buffer): void {
+  function hold(piece: Buffer): void {
     pending += piece.length;
     pieces.push(piece);
     if (pieces.length < MAX_PIECES) return;
-    if (pending - settled < MAX_PIECES * SMALL_BYTES) joined.push(Buffer.concat(pieces));
-    else for (const each of pieces) joined.push(each); // they are few for their size: a copy would only double them
-    settled = pending;
+    if (pending - joinedBytes < MAX_PIECES * SMALL_BYTES) joined.push(Buffer.concat(pieces));
+    else for (const each of pieces) joined.push(each); // large pieces: a copy would only double their memory
+    joinedBytes = pending;
     pieces = [];
   }
 
   function join(end: Buffer): Buffer {
     const line = Buffer.concat([...joined, ...pieces, end], pending + end.length);
-    forget();
+    clear();
     return line;
   }
 
   function giveUp(bytes: number): void {
     isTooLong = true;
-    forget();
+    clear();
     onTooLong(bytes);
   }
 
-  function forget(): void {
+  function clear(): void {
     joined = [];
     pieces = [];
     pending = 0;
-    settled = 0;
+    joinedBytes = 0;
   }
 
   return {

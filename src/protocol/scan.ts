@@ -1,5 +1,5 @@
-// The grammar of JSON over bytes: each function answers where the thing that starts here ends, and builds nothing.
-// A negative answer means that it does not end well: `TOO_DEEP`, or a syntax error whose place `brokenAt` tells.
+// The grammar of JSON over bytes: each function answers where the value or token that starts at an index ends.
+// A negative answer is a fault: `TOO_DEEP`, or a syntax error whose index `brokenAt` gives.
 
 export const QUOTE = 0x22;
 export const OPEN_BRACE = 0x7b;
@@ -14,7 +14,7 @@ export const TOO_DEEP = -1;
 export const broken = (at: number): number => -2 - at;
 export const brokenAt = (answer: number): number => -2 - answer;
 
-/** What is open around the value being scanned, as the bytes that will close it. One scan at a time, so one list. */
+/** The closing bytes of the containers that are open around the value being scanned. One scan at a time, so one list. */
 const closers: number[] = [];
 
 /** The index after the value that starts at `from`. `room` is how many levels of nesting it may have. */

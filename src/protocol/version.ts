@@ -14,5 +14,5 @@ function readVersion(): string {
 
 export const VERSION = readVersion();
 
-/** The key under which a daemon names itself to the servers it opens: a loop of daemons would have no end. */
+/** The `_meta` key under which a daemon names itself to the servers it opens, so that it can refuse to serve itself. */
 export const VIA = 'troupe/via';

@@ -2,7 +2,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
-import { mayAsk } from '../catalog/facts.ts';
+import { offers } from '../catalog/facts.ts';
 import type { Ask } from '../catalog/fetch.ts';
 import { fetchList } from '../catalog/fetch.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
@@ -37,7 +37,7 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
   async function read(member: Member, kind: Kind): Promise<void> {
     const ask = asks.get(member);
     if (!ask || !member.facts) return;
-    if (!mayAsk(member.facts, KINDS[kind].method)) return void catalog.set(member.name, kind, []);
+    if (!offers(member.facts, KINDS[kind].method)) return void catalog.set(member.name, kind, []);
     try {
       const { entries, complaint } = await fetchList(ask, kind);
       if (complaint) member.logger.warn(`the list of ${kind} is cut short: ${complaint}`);

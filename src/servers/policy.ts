@@ -3,10 +3,11 @@
 
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { mayAsk } from '../catalog/facts.ts';
-import { permission } from '../catalog/naming.ts';
+import { offers } from '../catalog/facts.ts';
+import { permission } from '../catalog/patterns.ts';
 import { nearest } from '../config/names.ts';
 import { type Failure, type FailureCode, TroupeError } from '../protocol/failures.ts';
+import { hasName, rowOf } from '../protocol/methods.ts';
 import type { Member } from './member.ts';
 
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
@@ -18,9 +19,9 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
       'unauthorized',
       `tool ${call.name} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
-  if (facts && !mayAsk(facts, call.method)) return fail('unsupported', notOffered(server, call.method));
-  const kind = call.method === 'tools/call' ? 'tools' : call.method === 'prompts/get' ? 'prompts' : undefined;
-  if (!kind) return undefined;
+  if (facts && !offers(facts, call.method)) return fail('unsupported', notOffered(server, call.method));
+  const kind = rowOf(call.method)?.target?.kind;
+  if (!hasName(kind)) return undefined; // a resource may exist unlisted
   const { isFresh, names } = catalog.get((member.first ?? member).name, kind);
   if (!isFresh || names.has(call.name)) return undefined;
   const guess = nearest(call.name, [...names].slice(0, 500));
@@ -30,7 +31,7 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
 
 /** For what is answered without asking the server: no empty list of what it does not have, no subscription in vain. */
 export function mustOffer(member: Member | undefined, method: string): void {
-  if (member?.facts && !mayAsk(member.facts, method))
+  if (member?.facts && !offers(member.facts, method))
     throw new TroupeError('unsupported', notOffered(member.server, method));
 }
 

@@ -5,7 +5,7 @@ import type { Answer } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { Facts } from '../catalog/facts.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
+import { codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { type Frame, readFrame } from '../protocol/frame.ts';
 import { VERSION, VIA } from '../protocol/version.ts';
 import { asker } from './ask.ts';
@@ -101,7 +101,7 @@ export function createSession(options: SessionOptions) {
       case 'request':
         return asked(frame.id, frame.method, frame.params ?? EMPTY, origin);
       case 'batch':
-        if (era && !ERA_FACTS[era].batches) return onStray(`a batch, which ${era} does not have`, line);
+        if (era && !codecOf(era).allowsBatches) return onStray(`a batch, which ${era} does not have`, line);
         for (const part of frame.frames) take(part, line, origin);
         return;
       case 'malformed':
@@ -179,7 +179,9 @@ function factsOf(answer: Buffer): Facts | string {
   };
   return {
     era,
-    capabilities: (capabilities && typeof capabilities === 'object' ? capabilities : {}) as Facts['capabilities'],
+    capabilities: codecOf(era).serverCapabilities(
+      (capabilities && typeof capabilities === 'object' ? capabilities : {}) as Facts['capabilities'],
+    ),
     name: String(info.name ?? ''),
     version: String(info.version ?? ''),
     info: { name: '', version: '', ...info },

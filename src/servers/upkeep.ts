@@ -2,10 +2,10 @@
 // subscriptions made again; and what it says unasked is told to those whom it concerns.
 
 import type { Logger } from 'pino';
-import { mayAsk } from '../catalog/facts.ts';
+import { offers } from '../catalog/facts.ts';
 import type { Ask } from '../catalog/fetch.ts';
 import { sentence } from '../protocol/failures.ts';
-import { type Level, mostVerbose } from '../protocol/levels.ts';
+import { type Level, mostVerbose } from '../protocol/signals.ts';
 import { allowance } from '../telemetry/allowance.ts';
 import { type Audience, audienceOf, requestBehind } from './attribution.ts';
 import type { Lists } from './lists.ts';
@@ -40,7 +40,7 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
 
   /** The most that anybody wants; who wants less is spared the rest on its way to them. */
   function setLevel(member: Member, ask: Ask): void {
-    if (!member.facts || !mayAsk(member.facts, 'logging/setLevel')) return;
+    if (!member.facts || !offers(member.facts, 'logging/setLevel')) return;
     const level = mostVerbose([member.config.settings.logLevel, ...levelsFor(member.first ?? member)]);
     if (levels.get(ask) === level) return;
     levels.set(ask, level);
@@ -51,7 +51,7 @@ export function createUpkeep({ lists, news, levelsFor }: UpkeepOptions) {
     const { facts, subscriptions } = member;
     asks.set(member, ask);
     setLevel(member, ask);
-    if (facts && mayAsk(facts, 'resources/subscribe'))
+    if (facts && offers(facts, 'resources/subscribe'))
       void attempt(
         member,
         subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),

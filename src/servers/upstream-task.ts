@@ -3,9 +3,8 @@
 
 import { TASK_STATUSES } from '../../machines/task.ts';
 import type { UpstreamTask } from '../calls/call.ts';
-import { member } from '../protocol/json.ts';
-import { withMeta, withoutMeta } from '../protocol/meta.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import { withMeta, withoutMeta } from '../protocol/edit.ts';
+import { member, textAt } from '../protocol/json.ts';
 import { RELATED_TASK } from '../protocol/tasks.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 

@@ -5,11 +5,11 @@ import { randomUUID } from 'node:crypto';
 import { type Call, HANDED_OVER, type Outcome } from '../calls/call.ts';
 import { now } from '../calls/deadlines.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { cancelsTasks, hasTasks } from '../catalog/facts.ts';
+import { offers, runsTasks } from '../catalog/facts.ts';
 import { supportIn } from '../catalog/task-support.ts';
 import { progressFrame } from '../protocol/compose.ts';
+import { withMember, withoutMember } from '../protocol/edit.ts';
 import type { Failure } from '../protocol/failures.ts';
-import { withMember, withoutMember } from '../protocol/meta.ts';
 import type { Link } from './link.ts';
 import type { Member } from './member.ts';
 import { type Following, follow } from './upstream-follow.ts';
@@ -54,7 +54,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     }
     const { upstream } = call;
     if (upstream !== undefined) queueMicrotask(() => begin(id, { taskId: upstream }));
-    else if (call.method === 'tools/call' && hasTasks(member.facts)) decide(frame, id, call, now() + PATIENCE_MS);
+    else if (call.method === 'tools/call' && runsTasks(member.facts)) decide(frame, id, call, now() + PATIENCE_MS);
     else send(frame, id, call);
   }
 
@@ -131,7 +131,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
 
   /** The only way to stop a task; where a server has none, it runs on for nobody. */
   function cancelTask(id: string, taskId: string): void {
-    if (member.facts && cancelsTasks(member.facts))
+    if (member.facts && offers(member.facts, 'tasks/cancel'))
       inquire(id, { method: 'tasks/cancel', taskId, settle() {}, mostMs: CANCEL_MS });
   }
 
@@ -141,7 +141,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     clearTimeout(timer);
     if (waiting.delete(id)) return; // the server has never heard of it
     if (following) return why === HANDED_OVER ? undefined : cancelTask(id, following.taskId);
-    if (!augmented.has(id) || !member.facts || !cancelsTasks(member.facts)) return abandon(id, why);
+    if (!augmented.has(id) || !member.facts || !offers(member.facts, 'tasks/cancel')) return abandon(id, why);
     orphans.set(id, setTimeout(abandon, ORPHAN_MS, id, why).unref());
   }
 

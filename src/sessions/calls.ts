@@ -4,12 +4,12 @@
 import type { Ask, Call, Signal } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS, type Era } from '../protocol/eras.ts';
+import { withTextAt } from '../protocol/edit.ts';
+import { codecOf, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
-import { spansOf } from '../protocol/json.ts';
-import { withoutMember } from '../protocol/meta.ts';
-import { progressTokenOf } from '../protocol/progress-token.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
+import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Line } from './host.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
@@ -33,7 +33,7 @@ export type CallsOptions = {
 
 export function createCalls({ ports, identity, presence, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
-  const { tasks: hasTasks } = ERA_FACTS[era];
+  const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
@@ -132,19 +132,5 @@ export function named(server: string, ask: Ask): Ask | undefined {
 /** The token is JSON text. Undefined for a signal that is no progress. */
 export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
   if (signal.type !== 'progress') return undefined;
-  const { progress, total, message } = signal;
-  const about = { progress, total, ...(ERA_FACTS[era].progressMessage && { message }) };
-  return Buffer.from(`{"progressToken":${token},${JSON.stringify(about).slice(1)}`);
+  return Buffer.from(`{"progressToken":${token},${JSON.stringify(codecOf(era).progress(signal)).slice(1)}`);
 }
-
-// ── The `task` member of a call's params, by which a host of 2025-11-25 wants the call run as a task ──
-
-const TASK = Buffer.from('"task"');
-const ESCAPE = Buffer.from('\\u');
-
-export const isAugmented = (params: Buffer): boolean => mayHaveTask(params) && spansOf(params, 'task').length > 0;
-
-const withoutTask = (params: Buffer): Buffer => (mayHaveTask(params) ? withoutMember(params, 'task') : params);
-
-/** Only a \u escape can spell the name differently, so most params need not be walked. */
-const mayHaveTask = (params: Buffer): boolean => params.indexOf(TASK) >= 0 || params.indexOf(ESCAPE) >= 0;

@@ -3,15 +3,22 @@
 
 import type { Ask, Asking, Outcome, TaskView } from '../calls/call.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { withMeta, withoutMember, withoutMeta } from '../protocol/edit.ts';
+import { codecOf } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
-import { member, spansOf, stringOf } from '../protocol/json.ts';
-import { withMeta, withoutMember, withoutMeta } from '../protocol/meta.ts';
-import { OPEN_BRACE } from '../protocol/scan.ts';
-import { IDEMPOTENCY_KEY, IMMEDIATE_RESPONSE, RELATED_TASK, taskOf } from '../protocol/tasks.ts';
+import { member, stringOf } from '../protocol/json.ts';
+import { isSentBy } from '../protocol/methods.ts';
+import {
+  IDEMPOTENCY_KEY,
+  IMMEDIATE_RESPONSE,
+  isAugmented,
+  RELATED_TASK,
+  requestedTtl,
+  taskOf,
+} from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { TaskNews } from '../tasks/task.ts';
-import { type Beginning, type CallsOptions, isAugmented, named, progressParams } from './calls.ts';
+import { type Beginning, type CallsOptions, named, progressParams } from './calls.ts';
 import type { Line } from './host.ts';
 import type { OpenLine } from './questions.ts';
 import type { Viewer } from './scopes.ts';
@@ -49,11 +56,11 @@ export function createHostTasks(options: HostTasksOptions) {
 
   return {
     /** Whether this call shall be a task. A host of a version without tasks cannot want one. */
-    isWanted: (params: Buffer): boolean => ERA_FACTS[era].tasks && isAugmented(params),
+    isWanted: (params: Buffer): boolean => codecOf(era).hasTasks && isAugmented(params),
     create: (params: Buffer): Promise<Buffer> => create(options, params),
     /** The result of the request, unless the request waits and is answered later. */
     perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
-      switch (ERA_FACTS[era].tasks ? method : '') {
+      switch (isSentBy('client', method, era) ? method : '') {
         case 'tasks/get':
           return Promise.resolve(json(taskOf(tasks.get(idIn(params), principal))));
         case 'tasks/list':
@@ -88,7 +95,7 @@ export function createHostTasks(options: HostTasksOptions) {
 /** The result is a CreateTaskResult, once the task is on the disk. */
 async function create({ ports, identity, questions, view, viewer }: HostTasksOptions, given: Buffer): Promise<Buffer> {
   const { id: session, principal, door } = identity;
-  const ttlMs = lifeOf(given);
+  const ttlMs = requestedTtl(given);
   const { server, name, params } = targetOf(view(), 'tools/call', withoutMember(given, 'task'));
   if (ports.scopes.taskSupport(viewer, server, name) === 'forbidden')
     throw new TroupeError(
@@ -108,20 +115,6 @@ async function create({ ports, identity, questions, view, viewer }: HostTasksOpt
     ...(key !== undefined && { key }),
   });
   return json({ task: taskOf(made), _meta: { [IMMEDIATE_RESPONSE]: meanwhile(made) } });
-}
-
-const NUMBER_BYTES = 40;
-
-/** The `ttl` that the host wishes for, in whole milliseconds. */
-function lifeOf(params: Buffer): number | undefined {
-  const task = member(params, 'task');
-  if (task?.[0] !== OPEN_BRACE) throw new TroupeError('invalid', 'task must be one object, such as {"ttl": 60000}');
-  const [span, another] = spansOf(task, 'ttl');
-  if (!span) return undefined;
-  const text = another ? '' : task.toString('latin1', span.from, Math.min(span.to, span.from + NUMBER_BYTES));
-  const ttl = /^[\d.eE+-]+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(ttl >= 0)) throw new TroupeError('invalid', 'task.ttl must be a number of milliseconds, and not negative');
-  return Math.min(Math.ceil(ttl), Number.MAX_SAFE_INTEGER);
 }
 
 function keyOf(params: Buffer): string | undefined {

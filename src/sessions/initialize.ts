@@ -2,9 +2,9 @@
 // and what they want it to know. It is made of what is known now, and waits for no slow server.
 
 import type { Facts } from '../catalog/facts.ts';
-import { ERA_FACTS, type Era, eraOf, LATEST } from '../protocol/eras.ts';
+import { type ClientCapabilities, codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { isJsonObject } from '../protocol/value.ts';
+import { isJsonObject } from '../protocol/json.ts';
 import { VERSION, VIA } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
 import { isMany } from './scopes.ts';
@@ -15,11 +15,6 @@ export type Wanted = {
   readonly capabilities: ClientCapabilities;
   /** The name of the daemon, where the host is one. */
   readonly via?: string;
-};
-export type ClientCapabilities = {
-  readonly roots?: object;
-  readonly elicitation?: { readonly form?: object; readonly url?: object };
-  readonly sampling?: { readonly tools?: object };
 };
 
 /** A host's description of itself is kept with its session, so its size is bounded. */
@@ -36,22 +31,23 @@ export function readInitialize(params: Buffer): Wanted {
   if (typeof protocolVersion !== 'string')
     throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
   const via = (objectOf(_meta) as Record<string, unknown>)[VIA];
+  const era = eraOf(protocolVersion) ?? LATEST;
   return {
-    era: eraOf(protocolVersion) ?? LATEST,
+    era,
     client: objectOf(clientInfo),
-    capabilities: capabilitiesOf(capabilities),
+    capabilities: capabilitiesOf(capabilities, era),
     ...(typeof via === 'string' && { via }),
   };
 }
 
 /** Of what a host says it can do only objects count: `null`, and whatever else is none, stands for what it cannot. */
-export function capabilitiesOf(declared: unknown): ClientCapabilities {
+export function capabilitiesOf(declared: unknown, era: Era): ClientCapabilities {
   const { elicitation, sampling, ...others } = objectsIn(declared);
-  return {
+  return codecOf(era).clientCapabilities({
     ...others,
     ...(elicitation && { elicitation: objectsIn(elicitation) }),
     ...(sampling && { sampling: objectsIn(sampling) }),
-  };
+  });
 }
 
 export function initializeResult(era: Era, scope: string, members: readonly Member[]): Buffer {
@@ -61,7 +57,7 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   return Buffer.from(
     JSON.stringify({
       protocolVersion: era,
-      capabilities: { ...union(members.map(({ facts }) => facts)), ...(ERA_FACTS[era].tasks && { tasks: TASKS }) },
+      capabilities: { ...union(members.map(({ facts }) => facts)), ...(codecOf(era).hasTasks && { tasks: TASKS }) },
       serverInfo: own?.info ?? { name: 'troupe', version: VERSION },
       ...(instructions && { instructions }),
     }),
@@ -81,14 +77,10 @@ function union(known: readonly (Facts | undefined)[]) {
       resources: { listChanged: true, ...(has('resources', 'subscribe') && { subscribe: true }) },
     }),
     ...(has('prompts') && { prompts: { listChanged: true } }),
-    ...((has('completions') || known.some(completesUnasked)) && { completions: {} }),
+    ...(has('completions') && { completions: {} }),
     ...(has('logging') && { logging: {} }),
   };
 }
-
-/** The first version had no word for it. */
-const completesUnasked = (facts: Facts | undefined): boolean =>
-  facts?.era === '2024-11-05' && (facts.capabilities.prompts ?? facts.capabilities.resources) !== undefined;
 
 function instructionsOf(members: readonly Member[]): string {
   return members

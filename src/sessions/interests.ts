@@ -2,9 +2,10 @@
 // store, so that they hold after a restart, and both are passed on to the servers.
 
 import type { View } from '../catalog/view.ts';
+import { withTextAt } from '../protocol/edit.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { LEVELS, type Level, levelOf } from '../protocol/levels.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { LEVELS, type Level, levelOf } from '../protocol/signals.ts';
 import { mustOffer } from '../servers/policy.ts';
 import type { SessionRow, Store } from '../store/store.ts';
 import type { SessionPorts } from './ports.ts';

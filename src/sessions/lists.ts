@@ -1,7 +1,7 @@
 // A host's lists, page by page, and which of them have changed since it last looked or was last told.
 
 import type { Catalog } from '../catalog/catalog.ts';
-import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
+import type { Kind } from '../catalog/kinds.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member, ServerState } from '../servers/member.ts';
@@ -25,8 +25,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts,
 
   return {
     /** The endpoint of one server waits for the server's first list; an endpoint of many waits for none. */
-    async page(method: string, params: Buffer): Promise<Buffer> {
-      const kind = ALL_KINDS.find((each) => KINDS[each].method === method) as Kind;
+    async page(kind: Kind, params: Buffer): Promise<Buffer> {
       const value = member(params, 'cursor');
       const process = isMany(viewer.scope) ? undefined : fleet.knownFor(viewer.scope, viewer.principal, viewer.session);
       if (process) await firstList(process, kind);

@@ -3,8 +3,9 @@
 import type { Ask, Asking } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
+import type { ClientCapabilities } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
-import type { Level } from '../protocol/levels.ts';
+import type { Level } from '../protocol/signals.ts';
 import type { Roots } from '../roots/roots.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
@@ -12,7 +13,6 @@ import type { Store } from '../store/store.ts';
 import type { Tasks } from '../tasks/task.ts';
 import type { World } from '../world/world.ts';
 import type { HostSession } from './host.ts';
-import type { ClientCapabilities } from './initialize.ts';
 import type { Scopes } from './scopes.ts';
 import type { LocalStreams } from './streams.ts';
 

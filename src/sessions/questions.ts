@@ -3,9 +3,8 @@
 
 import type { Answer, Ask, Asking } from '../calls/call.ts';
 import { askFrame, notificationFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
-import { elements, member } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import { codecOf } from '../protocol/eras.ts';
+import { elements, member, textAt } from '../protocol/json.ts';
 import { OPEN_BRACKET } from '../protocol/scan.ts';
 import type { World } from '../world/world.ts';
 import type { Line } from './host.ts';
@@ -56,24 +55,20 @@ export function createQuestions(host: Asked, deliver: (frame: Buffer) => void, w
   };
 }
 
-/** What a host declares counts as far as the version that is spoken with it has such questions. */
 function canAnswer(host: Asked, method: string, params: Buffer): boolean {
   const { elicitation, sampling } = host.capabilities;
   if (method === 'sampling/createMessage') return sampling !== undefined && canSample(host, params);
-  if (method !== 'elicitation/create' || !elicitation || !ERA_FACTS[host.era].elicitation) return false;
-  if (textAt(params, ['mode']) === 'url') return handlesUrls(host);
-  return elicitation.form !== undefined || elicitation.url === undefined; // `{}` has always meant forms
+  if (method !== 'elicitation/create') return false;
+  return textAt(params, ['mode']) === 'url' ? handlesUrls(host) : elicitation?.form !== undefined;
 }
 
-const handlesUrls = ({ era, capabilities }: Asked): boolean =>
-  ERA_FACTS[era].urls && capabilities.elicitation?.url !== undefined;
+const handlesUrls = ({ capabilities }: Asked): boolean => capabilities.elicitation?.url !== undefined;
 
 function canSample({ era, capabilities }: Asked, params: Buffer): boolean {
-  const { samplingTools: isNew } = ERA_FACTS[era];
-  if (isNew && capabilities.sampling?.tools !== undefined) return true;
+  if (capabilities.sampling?.tools !== undefined) return true;
   const messages = [...elements(member(params, 'messages') ?? EMPTY)];
   const contents = messages.map((message) => member(message, 'content') ?? EMPTY);
-  if (!isNew && contents.some(isList)) return false;
+  if (!codecOf(era).allowsContentLists && contents.some(isList)) return false;
   const blocks = contents.flatMap((content) => (isList(content) ? [...elements(content)] : [content]));
   const isToolBlock = (block: Buffer): boolean => textAt(block, ['type'])?.startsWith('tool_') === true;
   return !['tools', 'toolChoice'].some((key) => member(params, key)) && !blocks.some(isToolBlock);

@@ -2,7 +2,7 @@
 // principal at one endpoint share a view, unless some server there gives each session a process of its own.
 
 import type { Catalog } from '../catalog/catalog.ts';
-import { hasTasks } from '../catalog/facts.ts';
+import { runsTasks } from '../catalog/facts.ts';
 import { supportIn } from '../catalog/task-support.ts';
 import { createView, type Source, type View } from '../catalog/view.ts';
 import type { Config } from '../config/schema.ts';
@@ -43,7 +43,7 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
     });
   }
 
-  const isTaskServer = ({ facts, server }: Member): boolean => hasTasks(facts ?? fleet.member(server)?.facts);
+  const isTaskServer = ({ facts, server }: Member): boolean => runsTasks(facts ?? fleet.member(server)?.facts);
 
   /** Asked for with every call, so made anew only when a server or a list has changed. */
   function cached(viewer: Viewer): () => Source[] {

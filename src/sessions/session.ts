@@ -4,10 +4,11 @@
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { ERA_FACTS } from '../protocol/eras.ts';
+import { codecOf } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
-import { isLoud as isLoudEnough } from '../protocol/levels.ts';
+import { rowOf } from '../protocol/methods.ts';
+import { isLoud as isLoudEnough } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Beginning, createCalls } from './calls.ts';
@@ -92,7 +93,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
 function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   const { id: session, principal, scope, era } = identity;
   const { world, fleet, roots } = ports;
-  const viewer: Viewer = { scope, principal, session, knowsTasks: ERA_FACTS[era].tasks };
+  const viewer: Viewer = { scope, principal, session, knowsTasks: codecOf(era).hasTasks };
   const view = viewOf(ports, viewer);
   const outlet = outletOf(identity, ports.streams);
   const { deliver, hasListener, connection } = outlet;
@@ -147,18 +148,11 @@ function request(parts: Parts, { id, method, params = EMPTY }: FrameOf<'request'
 /** The result, unless a call was begun that answers on its line. */
 function perform(parts: Parts, method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
   const { tasks, calls, lists, interests, view } = parts;
+  const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
+  if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
+  if (verb) return void calls.begin(method, params, beginning);
+  if (listed) return lists.page(listed.kind, params);
   switch (method) {
-    case 'tools/call':
-      return tasks.isWanted(params) ? tasks.create(params) : void calls.begin(method, params, beginning);
-    case 'prompts/get':
-    case 'resources/read':
-    case 'completion/complete':
-      return void calls.begin(method, params, beginning);
-    case 'tools/list':
-    case 'prompts/list':
-    case 'resources/list':
-    case 'resources/templates/list':
-      return lists.page(method, params);
     case 'resources/subscribe':
       return interests.subscribe(view(), params);
     case 'resources/unsubscribe':

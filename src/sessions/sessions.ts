@@ -3,7 +3,7 @@
 
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import { levelOf } from '../protocol/levels.ts';
+import { levelOf } from '../protocol/signals.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostDoor, HostSession, Opening, Sessions } from './host.ts';
 import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';
@@ -120,14 +120,15 @@ function watchRows({ ports, residents, idleMs, onTrouble }: Home): () => void {
   });
 }
 
-function identityOf({ id, principal, door, scope, era, level, capabilities }: SessionRow): Identity {
+function identityOf({ id, principal, door, scope, level, capabilities, ...row }: SessionRow): Identity {
+  const era = eraOf(row.era) ?? LATEST;
   return {
     id,
     principal,
     door: door as HostDoor,
     scope,
-    era: eraOf(era) ?? LATEST,
-    capabilities: capabilitiesOf(JSON.parse(capabilities)),
+    era,
+    capabilities: capabilitiesOf(JSON.parse(capabilities), era),
     level: levelOf(level ?? undefined),
   };
 }

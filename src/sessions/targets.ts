@@ -1,8 +1,10 @@
 // From the name by which a host calls something to the server that has it, and the params as that server knows them.
 
 import type { View } from '../catalog/view.ts';
+import { withTextAt } from '../protocol/edit.ts';
 import { errorObject, failureOf, TroupeError } from '../protocol/failures.ts';
-import { textAt, withTextAt } from '../protocol/rewrite.ts';
+import { textAt } from '../protocol/json.ts';
+import { hasName, rowOf, type TargetPath } from '../protocol/methods.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
 
@@ -16,17 +18,16 @@ export class NotFound extends TroupeError {
 }
 
 export function targetOf(view: View, method: string, params: Buffer): Target {
-  switch (method) {
-    case 'tools/call':
-      return named(view, 'tools', params, ['name']);
-    case 'prompts/get':
-      return named(view, 'prompts', params, ['name']);
-    case 'resources/read':
-      return resource(view, params);
-    default:
-      return completion(view, params);
-  }
+  const { target, refers } = rowOf(method) ?? {};
+  if (target) return located(view, target, params);
+  const type = textAt(params, ['ref', 'type']) ?? '';
+  const reference = refers && Object.hasOwn(refers, type) ? refers[type] : undefined;
+  if (!reference) throw new TroupeError('invalid', `ref.type must be ${Object.keys(refers ?? {}).join(' or ')}`);
+  return { ...located(view, reference, params), name: '' };
 }
+
+const located = (view: View, { kind, at }: TargetPath, params: Buffer): Target =>
+  hasName(kind) ? named(view, kind, params, at) : resource(view, params, at);
 
 function named(view: View, kind: 'tools' | 'prompts', params: Buffer, path: readonly string[]): Target {
   const name = textAt(params, path);
@@ -46,14 +47,6 @@ export function resource(view: View, params: Buffer, path: readonly string[] = [
   const found = view.findUri(uri);
   if (!found) throw new NotFound(uri);
   return { ...found, params: renamed(params, path, uri, found.name) };
-}
-
-/** A resource is named by the text of its template here. */
-function completion(view: View, params: Buffer): Target {
-  const type = textAt(params, ['ref', 'type']);
-  if (type === 'ref/prompt') return { ...named(view, 'prompts', params, ['ref', 'name']), name: '' };
-  if (type !== 'ref/resource') throw new TroupeError('invalid', 'ref.type must be ref/prompt or ref/resource');
-  return { ...resource(view, params, ['ref', 'uri']), name: '' };
 }
 
 const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>

@@ -2,8 +2,7 @@
 
 import type { Outcome, Signal } from '../calls/call.ts';
 import type { Failure } from '../protocol/failures.ts';
-import { elements, member } from '../protocol/json.ts';
-import { textAt } from '../protocol/rewrite.ts';
+import { elements, member, textAt } from '../protocol/json.ts';
 import type { TaskRow } from '../store/rows.ts';
 import { withoutControls } from '../telemetry/printable.ts';
 import type { Ending } from './rows.ts';

@@ -3,7 +3,7 @@
 
 import { type Ask, type Call, FORGOTTEN, HANDED_OVER, type Outcome } from '../calls/call.ts';
 import { type Failure, failureOf, TroupeError } from '../protocol/failures.ts';
-import { progressTokenOf } from '../protocol/progress-token.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
 import type { TaskRow } from '../store/rows.ts';
 import { failpoint } from '../telemetry/failpoints.ts';
 import { taskActor } from './actor.ts';

@@ -3,7 +3,7 @@
 
 import type { Call } from '../calls/call.ts';
 import { type Gate, outcomes } from '../calls/outcomes.ts';
-import { glob } from '../catalog/naming.ts';
+import { glob } from '../catalog/patterns.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { TaskRow } from '../store/rows.ts';
 import { PASSING } from './endings.ts';

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Outcome, Signal, TaskView } from '../calls/call.ts';
 import type { TaskSettings } from '../config/types.ts';
 import { sentence } from '../protocol/failures.ts';
-import { progressTokenOf } from '../protocol/progress-token.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
 import { isEnded } from '../protocol/tasks.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';

@@ -2,7 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { requestFrame, withProgressToken } from '../../src/protocol/compose.ts';
+import { requestFrame } from '../../src/protocol/compose.ts';
+import { withProgressToken } from '../../src/protocol/edit.ts';
 import { readFrame } from '../../src/protocol/frame.ts';
 import { elements, member, members, stringOf } from '../../src/protocol/json.ts';
 import { splitLines } from '../../src/protocol/lines.ts';

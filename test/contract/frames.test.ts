@@ -1,14 +1,9 @@
 // The stories of src/protocol: lines come in, frames are looked into, frames go out.
 
 import { describe, expect, it } from 'vitest';
-import {
-  errorFrame,
-  notificationFrame,
-  requestFrame,
-  resultFrame,
-  withProgressToken,
-} from '../../src/protocol/compose.ts';
-import { ERA_FACTS, ERAS, eraOf, LATEST } from '../../src/protocol/eras.ts';
+import { errorFrame, notificationFrame, requestFrame, resultFrame } from '../../src/protocol/compose.ts';
+import { withProgressToken } from '../../src/protocol/edit.ts';
+import { ERAS, eraOf, LATEST } from '../../src/protocol/eras.ts';
 import { readFrame } from '../../src/protocol/frame.ts';
 import { elements, member, members, stringOf } from '../../src/protocol/json.ts';
 import { splitLines } from '../../src/protocol/lines.ts';
@@ -183,11 +178,5 @@ describe('eras', () => {
   it('knows the versions it speaks and no other', () => {
     expect(ERAS.map(eraOf)).toEqual([...ERAS]);
     expect([eraOf(LATEST), eraOf('2023-01-01'), eraOf('')]).toEqual([LATEST, undefined, undefined]);
-  });
-
-  it('knows that only 2025-03-26 has batches and that 2024-11-05 does not declare completions', () => {
-    expect(ERAS.filter((era) => ERA_FACTS[era].batches)).toEqual(['2025-03-26']);
-    expect(ERAS.filter((era) => !ERA_FACTS[era].completionsDeclared)).toEqual(['2024-11-05']);
-    expect(ERAS.filter((era) => !ERA_FACTS[era].progressMessage)).toEqual(['2024-11-05']);
   });
 });

@@ -175,6 +175,13 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     expect(heard).toEqual([report(1), report(3), report(4), report(5), 'answered']);
   });
 
+  it('never tells a server that initialize is cancelled, which MCP forbids', () => {
+    const s = stage(driver);
+    s.lane.cancel(s.submit('a', { method: 'initialize' }), 'it takes too long');
+    expect(fate(s, 'a')).toBe('cancelled, outcome unknown');
+    expect(s.cancelled).toEqual([]);
+  });
+
   it('cancels what waits without a word to the server, and tells the server of what it works on', () => {
     const s = stage(driver, { maxInFlight: 1 });
     const [sent, queued] = [s.submit('a'), s.submit('b')];

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exposedName, originOf, originOfUri, permission, qualifierOf } from '../../src/catalog/naming.ts';
+import { exposedName, originOf, originOfUri, qualifierOf } from '../../src/catalog/naming.ts';
+import { permission } from '../../src/catalog/patterns.ts';
 import { cpuMs } from '../support/effort.ts';
 
 /** Any code unit, also half a character. */

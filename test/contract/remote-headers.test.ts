@@ -2,7 +2,7 @@
 // the arguments that a tool marks. A tool whose marks cannot be honoured is not offered.
 
 import { describe, expect, it } from 'vitest';
-import { decoded, encoded } from '../../src/protocol/header-text.ts';
+import { decodeHeader, encodeHeader } from '../../src/protocol/headers.ts';
 import { mirroredHeaders, mirrorsOf } from '../../src/servers/remote/mirrored.ts';
 import { eventually } from '../support/eventually.ts';
 import { json, listen, remoteCast, scripted } from '../support/remote.ts';
@@ -23,8 +23,8 @@ describe('values', () => {
     ['=?base64?eA==?=', '=?base64?PT9iYXNlNjQ/ZUE9PT89?='],
     ['', '=?base64??='],
   ])('%j is sent as %s', (value, expected) => {
-    expect(encoded(value)).toBe(expected);
-    expect(decoded(expected)).toBe(value);
+    expect(encodeHeader(value)).toBe(expected);
+    expect(decodeHeader(expected)).toBe(value);
   });
 });
 
@@ -84,7 +84,7 @@ describe('calls', () => {
   it('name what they read or get, and only that', () => {
     expect(headersOf('{}', 'prompts/get')).toEqual({ 'mcp-method': 'prompts/get', 'mcp-name': 'query' });
     const read = { method: 'resources/read', params: bytes({ uri: 'memo://ü' }) };
-    expect(mirroredHeaders(read as never, [])['mcp-name']).toBe(encoded('memo://ü'));
+    expect(mirroredHeaders(read as never, [])['mcp-name']).toBe(encodeHeader('memo://ü'));
     expect(headersOf('{}', 'completion/complete')).toEqual({ 'mcp-method': 'completion/complete' });
   });
 });
@@ -104,7 +104,7 @@ it('sends them on the wire, and leaves invalid tools out of the list with a warn
   await eventually(() => expect(far.log.join('')).toContain('tool broken is left out: x-mcp-header of a'));
   await far.call('query', { a: 'Grüße' });
   expect(script.of('tools/call')[0]?.headers).toMatchObject({
-    ...{ 'mcp-method': 'tools/call', 'mcp-name': 'query', 'mcp-param-region': encoded('Grüße') },
+    ...{ 'mcp-method': 'tools/call', 'mcp-name': 'query', 'mcp-param-region': encodeHeader('Grüße') },
   });
   expect(script.of('notifications/initialized')[0]?.headers['mcp-method']).toBe('notifications/initialized');
   expect(script.of('initialize')[0]?.headers['mcp-method']).toBe('initialize');

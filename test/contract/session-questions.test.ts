@@ -91,7 +91,7 @@ test.each(DECLARED)('a host that declares %j is asked %j', (declared, names) => 
 
 test('what a host can do besides is kept as it says it', () => {
   const others = { roots: { listChanged: true }, experimental: { x: 1 } };
-  expect(capabilitiesOf({ ...others, ...ALL, tasks: null })).toEqual({ ...others, ...ALL });
+  expect(capabilitiesOf({ ...others, ...ALL, tasks: null }, '2025-11-25')).toEqual({ ...others, ...ALL });
 });
 
 describe('at an endpoint of many servers', () => {

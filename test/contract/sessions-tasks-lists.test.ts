@@ -2,7 +2,8 @@
 // the server does, and not a byte else; hosts that know none see what they always saw.
 
 import { describe, expect, test } from 'vitest';
-import { runsTasks, supportIn } from '../../src/catalog/task-support.ts';
+import { runsTasks } from '../../src/catalog/facts.ts';
+import { supportIn } from '../../src/catalog/task-support.ts';
 import { createView, type Source } from '../../src/catalog/view.ts';
 import { catalog, entriesOf, pagesOf } from '../support/catalog.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { TaskView } from '../../src/calls/call.ts';
 import type { TaskSupport } from '../../src/catalog/task-support.ts';
 import { errorFrame } from '../../src/protocol/compose.ts';
-import type { Era } from '../../src/protocol/eras.ts';
+import { codecOf, type Era } from '../../src/protocol/eras.ts';
 import { createHostTasks } from '../../src/sessions/host-tasks.ts';
 import type { Identity, SessionPorts } from '../../src/sessions/ports.ts';
 import { createQuestions } from '../../src/sessions/questions.ts';
@@ -31,7 +31,7 @@ function host({ scope = 's', era = '2025-11-25' as Era, support = undefined as T
   const delivered: any[] = [];
   const identity: Identity = {
     ...{ id: 'session', principal: 'p', door: 'http', scope, era, level: undefined },
-    capabilities: { elicitation: {} },
+    capabilities: codecOf(era).clientCapabilities({ elicitation: {} }),
   };
   const questions = createQuestions(identity, (frame) => delivered.push(parsed(frame)), realWorld);
   const ports = { world: realWorld, ...little, scopes: { taskSupport: () => support } } as unknown as SessionPorts;

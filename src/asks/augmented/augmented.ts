@@ -3,7 +3,7 @@
 // as a question may take and five minutes more to fetch the answer; it is in memory, like the connection it belongs to.
 
 import type { AskSettings } from '../../config/types.ts';
-import { ERA_FACTS } from '../../protocol/eras.ts';
+import { codecOf } from '../../protocol/eras.ts';
 import type { Member } from '../../servers/member.ts';
 import type { Asked } from '../../servers/session.ts';
 import type { Question } from '../ask.ts';
@@ -61,4 +61,4 @@ export function createAugmented(settings: () => Pick<AskSettings, 'timeoutMs' | 
   };
 }
 
-const hasTasks = ({ facts }: Member): boolean => facts !== undefined && ERA_FACTS[facts.era].tasks;
+const hasTasks = ({ facts }: Member): boolean => facts !== undefined && codecOf(facts.era).hasTasks;

@@ -2,9 +2,8 @@
 // process's is answered exactly as one that there is not.
 
 import type { Answer } from '../../calls/call.ts';
-import { spansOf } from '../../protocol/json.ts';
-import { withMeta } from '../../protocol/meta.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { withMeta } from '../../protocol/edit.ts';
+import { spansOf, textAt } from '../../protocol/json.ts';
 import { RELATED_TASK } from '../../protocol/tasks.ts';
 import type { Member } from '../../servers/member.ts';
 import type { Asked } from '../../servers/session.ts';

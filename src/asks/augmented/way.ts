@@ -3,7 +3,7 @@
 
 import type { Answer } from '../../calls/call.ts';
 import { now } from '../../calls/deadlines.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { textAt } from '../../protocol/json.ts';
 import type { Asked } from '../../servers/session.ts';
 import type { AskOutcome, Question } from '../ask.ts';
 import { answerOf, refused } from '../replies.ts';

@@ -4,8 +4,7 @@
 import { parentPort } from 'node:worker_threads';
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
-import { members } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/value.ts';
+import { isJsonObject, members } from '../../protocol/json.ts';
 import { expressionOf } from './field.ts';
 import { readForm } from './form.ts';
 import { schemaOf } from './schema.ts';

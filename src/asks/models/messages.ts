@@ -1,8 +1,7 @@
 // The rules of a conversation that a server wants a model to continue, and of what comes back. Both are only looked at:
 // the bytes go on as they came. A string is the sentence that its sender is told.
 
-import { elements } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/value.ts';
+import { elements, isJsonObject } from '../../protocol/json.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import { type Block, isArray, isText, readBlocks, readObject, textIn } from './message-blocks.ts';
 import { optionProblem, readTools, type Tools } from './message-options.ts';

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Call } from '../../calls/call.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/fetch.ts';
-import { glob } from '../../catalog/naming.ts';
+import { glob } from '../../catalog/patterns.ts';
 import type { Approve, ServerSettings } from '../../config/types.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { member } from '../../protocol/json.ts';

@@ -2,8 +2,7 @@
 
 import type { Call } from '../../calls/call.ts';
 import type { Failure } from '../../protocol/failures.ts';
-import { spansOf } from '../../protocol/json.ts';
-import { namesEachOnce } from '../../protocol/twins.ts';
+import { namesEachOnce, spansOf } from '../../protocol/json.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import type { AskOutcome, Question } from '../ask.ts';
 

@@ -2,20 +2,19 @@
 // how to handle that: a person is asked instead, and when all is done the call is made once more.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import { elements, member } from '../../protocol/json.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { elements, member, textAt } from '../../protocol/json.ts';
+import { mayAsk } from '../../protocol/methods.ts';
 import type { AskOutcome, Question } from '../ask.ts';
 import { isRefusal, MESSAGE_CHARACTERS, readUrl } from '../reading.ts';
 
 type UrlQuestion = Extract<Question, { mode: 'url' }>;
 
 const REQUIRED = '-32042';
-const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
 export const MAX_ELICITATIONS = 10;
 
 /** What must be visited, each once; undefined when the outcome is for the caller as it is. */
 export function requiredOf({ method, door, handlesUrls }: Call, outcome: Outcome): UrlQuestion[] | undefined {
-  if (outcome.ok || handlesUrls || door === 'troupe' || !METHODS.has(method)) return undefined;
+  if (outcome.ok || handlesUrls || door === 'troupe' || !mayAsk(method)) return undefined;
   const list = elicitationsOf(outcome);
   return list && list.length <= MAX_ELICITATIONS ? questionsOf(list) : undefined;
 }

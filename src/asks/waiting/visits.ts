@@ -2,7 +2,7 @@
 // when what happens there is done, long after its call was refused.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { textAt } from '../../protocol/json.ts';
 import { elicitationsOf, MAX_ELICITATIONS } from './required.ts';
 
 const MAX_VISITS = 1_000;

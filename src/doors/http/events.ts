@@ -1,6 +1,5 @@
 // Server-sent events on one response: how they are written, and that a connection with nothing to say is kept alive.
 
-import { ERAS, type Era } from '../../protocol/eras.ts';
 import type { World } from '../../world/world.ts';
 import { type HttpRequest, isGone, onGone } from './request.ts';
 
@@ -71,6 +70,3 @@ export function writePrimer({ res }: HttpRequest, id: string): void {
 export function endForNow({ res }: HttpRequest): void {
   if (!res.writableEnded) res.end(`retry: ${RETRY_MS}\n\n`);
 }
-
-/** Hosts before 2025-11-25 take an event without data for a broken message, and do not come back to a closed stream. */
-export const knowsPolling = (era: Era): boolean => ERAS.indexOf(era) >= ERAS.indexOf('2025-11-25');

@@ -4,18 +4,11 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Frame } from '../../protocol/frame.ts';
-import { decoded } from '../../protocol/header-text.ts';
-import { member, stringOf } from '../../protocol/json.ts';
-import { textAt } from '../../protocol/rewrite.ts';
+import { decodeHeader, nameKeyOf } from '../../protocol/headers.ts';
+import { member, stringOf, textAt } from '../../protocol/json.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import type { HeaderDeclarations } from './context.ts';
 
-/** Which member of the params `Mcp-Name` repeats. */
-const NAMED_BY: { readonly [method: string]: string } = {
-  'tools/call': 'name',
-  'prompts/get': 'name',
-  'resources/read': 'uri',
-};
 const LONGEST_SHOWN = 64;
 
 /** What `Mcp-Method` or `Mcp-Name` say against the body, in a sentence. Neither need be sent. */
@@ -24,7 +17,7 @@ export function mismatchOf(headers: IncomingHttpHeaders, frame: Frame): string |
   if (method === undefined && name === undefined) return undefined;
   if (frame.kind !== 'request' && frame.kind !== 'notification') return undefined;
   if (method !== undefined && !says(method, frame.method)) return mismatch('Mcp-Method', method, frame.method);
-  const key = Object.hasOwn(NAMED_BY, frame.method) ? NAMED_BY[frame.method] : undefined;
+  const key = nameKeyOf(frame.method);
   if (name === undefined || key === undefined) return undefined;
   const named = frame.params && textAt(frame.params, [key]);
   return named !== undefined && says(name, named) ? undefined : mismatch('Mcp-Name', name, named);
@@ -56,11 +49,11 @@ function hasParams(headers: IncomingHttpHeaders): boolean {
   return false;
 }
 
-const says = (header: string | string[], text: string): boolean => decoded(header) === text;
+const says = (header: string | string[], text: string): boolean => decodeHeader(header) === text;
 
 /** Numbers may be written in more than one way; `null` is never sent. */
 function saysJson(header: string | string[], value: Buffer): boolean {
-  const text = decoded(header);
+  const text = decodeHeader(header);
   if (text === undefined) return false;
   const wanted = stringOf(value) ?? value.toString();
   if (text === wanted) return wanted !== 'null' || stringOf(value) !== undefined;

@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { resultFrame } from '../../protocol/compose.ts';
-import { ERA_FACTS } from '../../protocol/eras.ts';
+import { codecOf } from '../../protocol/eras.ts';
 import { FAILURES } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import type { HostSession } from '../../sessions/host.ts';
@@ -91,7 +91,7 @@ export async function end(door: HttpContext, http: HttpRequest): Promise<void> {
  * be lost or come twice when a daemon dies.
  */
 function takeBatch(door: HttpContext, http: HttpRequest, session: HostSession, frames: readonly Frame[]): void {
-  if (!ERA_FACTS[session.era].batches)
+  if (!codecOf(session.era).allowsBatches)
     return invalid(http, 400, `MCP ${session.era} has no batches; send one message in each POST`);
   if (frames.some((frame) => frame.kind === 'request' && frame.method === 'initialize'))
     return invalid(http, 400, 'initialize must not be part of a batch; send it alone');

@@ -1,9 +1,10 @@
 // GET /mcp, and every response that follows a stream. What such a response sends is on the disk already, so a slow reader costs
 // no memory: the stream is followed no further until the reader has read what it was sent.
 
+import { codecOf } from '../../protocol/eras.ts';
 import type { HostSession, Position } from '../../sessions/host.ts';
 import type { HttpContext } from './context.ts';
-import { endForNow, knowsPolling, startEvents, writeEvent, writePrimer } from './events.ts';
+import { endForNow, startEvents, writeEvent, writePrimer } from './events.ts';
 import { acceptsEvents } from './headers.ts';
 import {
   type HttpRequest,
@@ -52,7 +53,7 @@ export function readStream(door: HttpContext, { http, session, start, primer }: 
   const { res } = http;
   const { streams } = door.sessions;
   const { world } = door;
-  const mayRotate = knowsPolling(session.era);
+  const mayRotate = codecOf(session.era).resumesClosedStreams;
   const retireAt = world.now() + door.timing.rotateMs;
   const isStanding = streams.standing(session.id).stream === start.stream;
   let lastId = '';

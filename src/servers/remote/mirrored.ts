@@ -3,7 +3,7 @@
 
 import type { Call } from '../../calls/call.ts';
 import type { Entry } from '../../catalog/fetch.ts';
-import { encoded } from '../../protocol/header-text.ts';
+import { encodeHeader, nameKeyOf } from '../../protocol/headers.ts';
 import { member as memberOf, stringOf } from '../../protocol/json.ts';
 import type { Member } from '../member.ts';
 
@@ -13,18 +13,17 @@ export type Mirror = { readonly path: readonly string[]; readonly header: string
 const MARK = 'x-mcp-header';
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const PRIMITIVES = new Set<unknown>(['string', 'number', 'integer', 'boolean']);
-const NAMED: Record<string, string> = { 'tools/call': 'name', 'prompts/get': 'name', 'resources/read': 'uri' };
 
 /** The headers that repeat what the body of a request says. */
 export function mirroredHeaders(call: Call, tools: readonly Entry[]): Record<string, string> {
-  const headers: Record<string, string> = { 'mcp-method': encoded(call.method) };
-  const name = memberOf(call.params, NAMED[call.method] ?? '');
+  const headers: Record<string, string> = { 'mcp-method': encodeHeader(call.method) };
+  const name = memberOf(call.params, nameKeyOf(call.method) ?? '');
   const text = name && stringOf(name);
-  if (text !== undefined) headers['mcp-name'] = encoded(text);
+  if (text !== undefined) headers['mcp-name'] = encodeHeader(text);
   const mirrors = call.method === 'tools/call' && text !== undefined ? mirrorsIn(tools).get(text) : undefined;
   for (const { path, header } of mirrors ?? []) {
     const value = primitiveAt(call.params, ['arguments', ...path]);
-    if (value !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encoded(value);
+    if (value !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeader(value);
   }
   return headers;
 }

@@ -3,9 +3,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { withMember, withMeta, withoutMember, withoutMeta } from '../../src/protocol/edit.ts';
 import { readFrame } from '../../src/protocol/frame.ts';
 import { members } from '../../src/protocol/json.ts';
-import { withMember, withMeta, withoutMember, withoutMeta } from '../../src/protocol/meta.ts';
 
 const key = fc.oneof(fc.constantFrom('_meta', 'task', 'a', '__proto__', ''), fc.string({ unit: 'binary' }));
 const value = fc.oneof(

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { namesEachOnce } from '../../src/protocol/twins.ts';
+import { namesEachOnce } from '../../src/protocol/json.ts';
 
 const isPlain = (json: string) => namesEachOnce(Buffer.from(json));
 
