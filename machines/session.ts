@@ -1,54 +1,127 @@
-// A host's session in this daemon: it exists once its row is on the disk, is open while somebody is there and detached while
-// nobody is. One that rests leaves the memory, not the disk; it is closed when it has ended, here or elsewhere.
+// A host's session in this daemon. That it exists is the row's to say, to all daemons on the state directory; this chart says
+// whether it is in memory, whether somebody is there, and what is written to the row and when.
+// It is never an actor: src/sessions lowers it to a table, because each HTTP request comes and leaves.
 
-import { assign, setup } from 'xstate';
+import { setup } from 'xstate';
 
 // ── Types ────────────────────────────────────────────────────────────────────
 
-/** How long a session that nobody uses stays in memory: `restMs`, or `idleMs` where something depends on it. */
-export type SessionSpec = { readonly restMs: number; readonly idleMs: number };
 export type SessionEvent =
-  | { type: 'committed' }
-  | { type: 'refused' }
+  // What the daemon wants of it.
+  | { type: 'open' }
+  | { type: 'found' }
+  | { type: 'end' }
+  | { type: 'stop' }
+  // What becomes of its row: ours was written, or it was ended, here or by another daemon.
+  | { type: 'row.committed' }
+  | { type: 'row.refused' }
+  | { type: 'row.ended' }
+  // The first connection, stream or request of it, and the last.
   | { type: 'came' }
-  | { type: 'left'; mustStay: boolean }
-  | { type: 'ended' };
+  | { type: 'left' }
+  // The timer that the state has set. A rest that is over is `needed` while a server depends on the session.
+  | { type: 'used' }
+  | { type: 'rested' }
+  | { type: 'needed' }
+  | { type: 'idled' };
 
-type Context = { spec: SessionSpec; mustStay: boolean };
+export type SessionEffect =
+  | 'addRow'
+  | 'endRow'
+  /** The row shows that the session is used, now and then; `saveUse` writes it whatever was written before. */
+  | 'noteUse'
+  | 'saveUse'
+  | 'enlist'
+  | 'delist'
+  | 'restore'
+  | 'dispose'
+  | 'dropRoots'
+  | 'tellEnded'
+  | 'startUse'
+  | 'startRest'
+  | 'startIdle'
+  | 'stopTimer';
+
+const effect = () => {};
 
 // ── Setup ────────────────────────────────────────────────────────────────────
 
 const session = setup({
-  types: { context: {} as Context, input: {} as SessionSpec, events: {} as SessionEvent },
-  actions: { remember: assign({ mustStay: (_, must: boolean) => must }) },
-  // One that listens to something, or has a process of its own, stays in memory for as long as it exists.
-  guards: { mayRest: ({ context }) => !context.mustStay },
-  delays: { rest: ({ context }) => context.spec.restMs, idle: ({ context }) => context.spec.idleMs },
+  types: { events: {} as SessionEvent },
+  actions: {
+    addRow: effect,
+    endRow: effect,
+    noteUse: effect,
+    saveUse: effect,
+    enlist: effect,
+    delist: effect,
+    restore: effect,
+    dispose: effect,
+    dropRoots: effect,
+    tellEnded: effect,
+    startUse: effect,
+    startRest: effect,
+    startIdle: effect,
+    stopTimer: effect,
+  } satisfies Record<SessionEffect, () => void>,
 });
 
 // ── Machine ──────────────────────────────────────────────────────────────────
 
 export const sessionMachine = session.createMachine({
   id: 'session',
-  context: ({ input }) => ({ spec: input, mustStay: false }),
-  initial: 'opening',
+  initial: 'absent',
   states: {
-    opening: { on: { committed: 'open', refused: 'closed', ended: 'closed' } },
-    open: {
+    // Not in memory. There may be a row, from which any daemon can bring the session back.
+    absent: {
       on: {
-        left: {
-          target: 'detached',
-          actions: { type: 'remember', params: ({ event }) => event.mustStay },
-        },
-        ended: 'closed',
+        open: { target: 'opening', actions: 'addRow' },
+        found: { target: 'resident', actions: ['enlist', 'restore'] },
+        end: { actions: 'endRow' },
       },
     },
-    detached: {
-      on: { came: 'open', ended: 'closed' },
-      // Whether it is over is for its row to say: another daemon may be serving it.
-      after: { rest: { guard: 'mayRest', target: 'released' }, idle: 'released' },
+    // Nobody has heard of it: its id is given out when the row is on the disk.
+    opening: {
+      on: {
+        'row.committed': { target: 'resident', actions: 'enlist' },
+        'row.refused': { target: 'closed', actions: 'dispose' },
+      },
     },
-    released: { type: 'final' },
+    resident: {
+      initial: 'detached',
+      exit: 'stopTimer',
+      on: {
+        end: { actions: 'endRow' },
+        'row.ended': { target: 'closed', actions: ['delist', 'dispose', 'dropRoots', 'tellEnded'] },
+        stop: { target: 'absent', actions: ['saveUse', 'delist'] },
+      },
+      states: {
+        open: {
+          entry: 'startUse',
+          on: {
+            left: { target: 'detached', actions: 'noteUse' },
+            used: { actions: ['noteUse', 'startUse'] },
+            stop: { target: '#session.absent', actions: ['noteUse', 'saveUse', 'delist'] },
+          },
+        },
+        detached: {
+          entry: 'startRest',
+          on: {
+            came: 'open',
+            needed: 'retained',
+            rested: { target: '#session.absent', actions: ['delist', 'dispose'] },
+          },
+        },
+        // Nobody is there, but it listens to something or has a process of its own: it stays for as long as its row may.
+        retained: {
+          entry: 'startIdle',
+          on: {
+            came: 'open',
+            idled: { target: '#session.absent', actions: ['delist', 'dispose'] },
+          },
+        },
+      },
+    },
     closed: { type: 'final' },
   },
 });

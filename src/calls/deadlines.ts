@@ -4,7 +4,13 @@
 import { realWorld, type World } from '../world/world.ts';
 
 export type Due = { deadline: number; slot: number };
-export type Deadlines<T extends Due> = ReturnType<typeof createDeadlines<T>>;
+export type Deadlines<T extends Due> = {
+  add(item: T): void;
+  remove(item: T): void;
+  /** The item's deadline may be earlier now. */
+  reset(item: T): void;
+  readonly size: number;
+};
 
 const TICK_MS = 20;
 const NOWHERE = -1;
@@ -12,7 +18,7 @@ const NOWHERE = -1;
 export const now = (): number => realWorld.now();
 
 /** `onDue` is told of an item at most one tick late, never early. Moving `deadline` later needs no word to the wheel. */
-export function createDeadlines<T extends Due>(onDue: (item: T) => void, world: World = realWorld) {
+export function createDeadlines<T extends Due>(onDue: (item: T) => void, world: World = realWorld): Deadlines<T> {
   const slots = new Map<number, Set<T>>();
   let size = 0;
   let next = 0;
@@ -66,8 +72,7 @@ export function createDeadlines<T extends Due>(onDue: (item: T) => void, world: 
   return {
     add,
     remove,
-    /** The item's deadline may be earlier now. */
-    reset(item: T): void {
+    reset(item) {
       remove(item);
       add(item);
     },

@@ -13,6 +13,7 @@ import { environmentOf, type Status, statusOf } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
+import { realWorld } from '../world/world.ts';
 import type { Configuration, Reloading } from './configuration.ts';
 import { type HostDoors, openHostDoors } from './host-doors.ts';
 import { familyOf } from './leftovers.ts';
@@ -44,7 +45,8 @@ export async function openDoors(options: Assembly) {
     reload: () => configuration.reload(reloading),
     stop: options.stop,
   };
-  const mcp = pipeDoor(sessions, (error) => log.logger.error(sentence(error)));
+  const onFault = (error: unknown) => log.logger.error(sentence(error));
+  const mcp = pipeDoor({ world: realWorld, sessions, onFault });
   const control: ControlDoor = await openControl({ path: paths.socket, ports, mcp });
   const watcher = configuration.watch(reloading);
   void announce(options, serving, hosts);

@@ -4,18 +4,18 @@
 import { isLoopback } from '../config/addresses.ts';
 import { addressOf } from '../config/http.ts';
 import type { HttpSettings } from '../config/schema.ts';
-import { portsToTry, rememberPort } from '../doors/http/port.ts';
+import { portsToTry, rememberPort, tokenToShow, withToken } from '../doors/http/port-and-token.ts';
 import { type HttpDoor, openHttp } from '../doors/http/server.ts';
-import { tokenToShow, withToken } from '../doors/http/token.ts';
 import { websocketDoor } from '../doors/websocket.ts';
 import type { HttpStatus } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
 import type { Hosting } from '../sessions/hosting.ts';
+import { realWorld } from '../world/world.ts';
 import type { PartsOptions } from './parts.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;
-  /** For whoever owns the daemon, where one is needed. */
+  /** What the owner of the daemon shows to the door, where a token is needed. */
   readonly token: string | undefined;
   close(): Promise<void>;
 };
@@ -27,14 +27,18 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   const address = addressOf(options.http, config.http, paths.instance);
   if (!address) return OFF;
   const settings: HttpSettings = withToken(config.http, address.host, paths);
-  const websocket = websocketDoor({ sessions, settings, logger: log.logger });
+  const websocket = websocketDoor({ world: realWorld, sessions, settings, logger: log.logger });
   let door: HttpDoor | undefined;
   let failure: unknown;
   for (const port of portsToTry(address, paths)) {
     if (door) break;
     try {
       door = await openHttp({
-        ...{ address: { host: address.host, port }, settings, sessions, logger: log.logger },
+        world: realWorld,
+        address: { host: address.host, port },
+        settings,
+        sessions,
+        logger: log.logger,
         onUpgrade: websocket.upgrade,
         headerDeclarations: declarations,
       });
@@ -50,7 +54,7 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   }
   const { url } = door;
   const port = Number(new URL(url).port);
-  // A port that somebody chose is theirs to choose again.
+  // A port that a person chose is in the configuration, and not remembered.
   if (!address.isExplicit || address.port === 0) rememberPort(paths, port);
   if (!address.isExplicit && address.port !== 0 && port !== address.port)
     options.say.waiting(`port ${address.port} is taken or was taken before; hosts find troupe at ${url}/mcp`);

@@ -81,6 +81,7 @@ export function createServing({ part, paths, env, log, config, subjects, name, c
   const remote = remoteLogins(store, paths.state, fleet);
   const tasking: Tasking = createTasking({ ...shared, clock, fleet, tell: (news) => hosting.tellTask(news) });
   const hosting: Hosting = createHosting({
+    world: realWorld,
     ...identity,
     config: current,
     fleet,
@@ -165,7 +166,7 @@ function remoteLogins(store: Store, directory: string, fleet: Pick<Fleet, 'membe
       oauth ??= createOAuth({
         store,
         directory,
-        members: fleet.members,
+        members: () => fleet.members(),
         onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
       });
     },

@@ -1,5 +1,5 @@
-// What a host says once its session is open, on whatever it speaks over: each request is answered exactly once, a batch as
-// one, and a session that throws is a fault of ours, which costs that one request and nothing else.
+// The messages of a host whose session is open, whatever connection they come over: each request is answered exactly once, a
+// batch as one, and a session that throws is a fault of ours, which costs that one request and nothing else.
 
 import { errorFrame } from '../protocol/compose.ts';
 import { codecOf } from '../protocol/eras.ts';
@@ -18,9 +18,10 @@ export type AnswersOptions = {
 export type Answers = ReturnType<typeof createAnswers>;
 export type Request = Extract<Frame, { kind: 'request' }>;
 
-/** What a host hears that still speaks to a session which was ended elsewhere. */
+/** The answer to requests of a session that has ended elsewhere. */
 export const ENDED: Failure = {
-  ...{ code: 'unavailable', delivery: 'not sent' },
+  code: 'unavailable',
+  delivery: 'not sent',
   message: 'the session has ended; begin a new one',
 };
 

@@ -4,10 +4,10 @@ import { errorFrame } from '../protocol/compose.ts';
 import type { Frame, Malformed } from '../protocol/frame.ts';
 import type { Line } from '../sessions/host.ts';
 
-/** Notifications and responses are answered by nobody. */
+/** For notifications and responses, which get no answer. */
 export const NO_LINE: Line = { tell: () => {}, answer: () => {} };
 
-/** Whether the other side waits for an answer to it. */
+/** Whether the host waits for an answer to this message. */
 export const isOwed = ({ kind }: Frame): boolean => kind === 'request' || kind === 'malformed';
 
 /** The line's `answer` gets all answers as one frame, when the last one has come; nothing if none is owed. */

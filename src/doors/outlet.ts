@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 
 export type OutletOptions = {
   readonly socket: Duplex;
-  /** Whose reading stops while too much is unread. */
+  /** What we stop reading from while the peer has too much unread. */
   readonly reader: { pause(): unknown; resume(): unknown };
   /** Writes frames, each with its newline, in the form of the transport. */
   readonly write: (frames: readonly Buffer[]) => void;

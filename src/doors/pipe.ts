@@ -7,35 +7,51 @@ import { TroupeError } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Sessions } from '../sessions/host.ts';
+import type { World } from '../world/world.ts';
 import { serveConnection } from './connections.ts';
 import { outlet } from './outlet.ts';
 
 export type Pipe = {
-  /** The answer to the request that turned the connection into this. */
+  /** The answer to the request that turned the connection into a session's. */
   readonly answer: Buffer;
   take(line: Buffer): void;
-  /** The daemon goes: what is in flight is answered, then the connection ends and the session stays. */
+  /** The daemon stops: requests in flight are answered, then the connection ends and the session stays. */
   finish(): void;
 };
 export type PipeDoor = (socket: Socket, params: Buffer) => Pipe;
 
-/** Whoever may open the socket is the owner of the daemon. */
+/** Only the owner of the daemon may open the socket. */
 const OWNER = '_';
 
+export type PipeOptions = {
+  readonly world: World;
+  readonly sessions: Sessions;
+  readonly onFault: (error: unknown) => void;
+};
+
 export const pipeDoor =
-  (sessions: Sessions, onFault: (error: unknown) => void): PipeDoor =>
+  ({ world, sessions, onFault }: PipeOptions): PipeDoor =>
   (socket, params) => {
-    const text = (key: string): string => stringOf(member(params, key) ?? Buffer.alloc(0)) ?? '';
-    const [scope, wanted] = [text('scope'), text('session')];
+    const scope = textIn(params, 'scope');
+    const wanted = textIn(params, 'session');
     if (!sessions.hasScope(scope)) throw new TroupeError('unknownServer', unknown(scope));
     const out = outlet({
-      ...{ socket, reader: socket, onFlood: () => socket.destroy() },
+      socket,
+      reader: socket,
       write: (frames) => socket.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)),
+      onFlood: () => socket.destroy(),
     });
     const found = wanted === '' ? undefined : sessions.find(wanted, OWNER);
     const resumed = found?.door === 'stdio' && found.scope === scope ? found : undefined;
     const connection = serveConnection({
-      ...{ sessions, principal: OWNER, door: 'stdio', scope, resumed, send: out.send, onFault },
+      world,
+      sessions,
+      principal: OWNER,
+      door: 'stdio',
+      scope,
+      resumed,
+      send: out.send,
+      onFault,
       onOpen: ({ id }) => out.send(notificationFrame('troupe/session', Buffer.from(JSON.stringify({ session: id })))),
       onEnded: hangUp,
     });
@@ -44,7 +60,7 @@ export const pipeDoor =
       out.flush();
       socket.end();
     }
-    // Only the other end can have said these: the host is gone, and its session with it.
+    // Only the other end can have caused these: the host is gone, and its session with it.
     for (const event of ['end', 'error'] as const) socket.once(event, () => connection.close('ended'));
     socket.once('close', () => connection.close('kept'));
     return {
@@ -53,6 +69,8 @@ export const pipeDoor =
       finish: () => void connection.drain().then(hangUp),
     };
   };
+
+const textIn = (params: Buffer, key: string): string => stringOf(member(params, key) ?? Buffer.alloc(0)) ?? '';
 
 const unknown = (scope: string): string =>
   scope.startsWith('@')

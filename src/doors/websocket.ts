@@ -3,23 +3,25 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { setTimeout as wait } from 'node:timers/promises';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { HttpSettings } from '../config/types.ts';
 import { sentence } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import type { Scope, Sessions } from '../sessions/host.ts';
+import type { World } from '../world/world.ts';
 import { type Connection, serveConnection } from './connections.ts';
 import { type Outlet, outlet } from './outlet.ts';
 import { createQuota } from './quota.ts';
 import { writeMessages } from './websocket-frames.ts';
 
 export type WebSocketDoorOptions = {
+  readonly world: World;
   readonly sessions: Sessions;
   readonly settings: Pick<HttpSettings, 'maxBodyBytes' | 'maxSessions' | 'keepAliveMs'>;
   readonly logger: { error(text: string): void };
 };
 
+/** A connection that became a WebSocket. It is alive while it says something between two beats. */
 type Peer = {
   readonly ws: WebSocket;
   readonly out: Outlet;
@@ -36,52 +38,27 @@ const GOODBYE_MS = 2_000;
 /** RFC 6455 §7.4.1 and the IANA registry; those from 4000 on are for applications. */
 const CLOSE = { goingAway: 1001, policy: 1008, tryLater: 1013, ended: 4404 } as const;
 
-export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptions) {
+/** What all connections of the door share. */
+type Shared = WebSocketDoorOptions & {
+  readonly peers: Set<Peer>;
+  readonly onFault: (error: unknown) => void;
+};
+
+export function websocketDoor(options: WebSocketDoorOptions) {
+  const { world, sessions, settings, logger } = options;
   const peers = new Set<Peer>();
+  const onFault = (error: unknown): void => logger.error(`websocket: ${sentence(error)}`);
+  const shared: Shared = { ...options, peers, onFault };
   const quota = createQuota(settings.maxSessions);
   const server = new WebSocketServer({
-    ...{ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: settings.maxBodyBytes },
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: settings.maxBodyBytes,
     skipUTF8Validation: true, // the frame reader looks itself, and answers
     handleProtocols: () => SUBPROTOCOL,
   });
-  const heart = setInterval(() => peers.forEach(beat), settings.keepAliveMs).unref();
-  const onFault = (error: unknown): void => logger.error(`websocket: ${sentence(error)}`);
-
-  function welcome(ws: WebSocket, socket: Duplex, principal: string, scope: Scope): void {
-    const out = outlet({
-      ...{ socket, reader: ws },
-      // After its close frame a connection carries no other.
-      write: (frames) => ws.readyState === ws.OPEN && writeMessages(socket, frames),
-      onFlood() {
-        leave();
-        ws.close(CLOSE.tryLater, 'you do not read');
-        setTimeout(() => ws.terminate(), GOODBYE_MS).unref();
-      },
-    });
-    const connection = serveConnection({
-      ...{ sessions, principal, door: 'websocket', scope, send: out.send, onFault },
-      onEnded() {
-        out.flush();
-        ws.close(CLOSE.ended, 'the session has ended');
-      },
-    });
-    const peer: Peer = { ws, out, connection, beats: 0, silentBeats: 0 };
-    const isThere = (): void => {
-      peer.silentBeats = 0;
-    };
-    const leave = (): void => {
-      peers.delete(peer);
-      connection.close('ended');
-    };
-    peers.add(peer);
-    ws.on('message', (message: Buffer) => {
-      isThere();
-      connection.take(readFrame(message), message.length);
-    });
-    ws.on('pong', isThere);
-    ws.on('error', () => {}); // 'close' follows
-    ws.on('close', leave);
-  }
+  const stopBeating = world.every(settings.keepAliveMs, () => peers.forEach(beat));
 
   return {
     /** The request is one that the HTTP door has let in: its Host, its Origin and its token are good. */
@@ -91,12 +68,13 @@ export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptio
       const giveBack = quota.take(principal);
       if (!giveBack) return refuse(socket, '503 Service Unavailable', 'too many connections');
       socket.once('close', giveBack);
-      server.handleUpgrade(request, socket, head, (ws) => welcome(ws, socket, principal, scope));
+      server.handleUpgrade(request, socket, head, (ws) => welcome(shared, { ws, socket, principal, scope }));
     },
 
     /** Calls in flight are answered first, unless they take too long. */
     async close(): Promise<void> {
-      clearInterval(heart);
+      const patience = (ms: number) => new Promise<void>((resolve) => void world.after(ms, resolve));
+      stopBeating();
       await Promise.race([Promise.all([...peers].map(({ connection }) => connection.drain())), patience(DRAIN_MS)]);
       const closed = [...peers].map(({ ws, out }) => {
         out.flush();
@@ -109,7 +87,55 @@ export function websocketDoor({ sessions, settings, logger }: WebSocketDoorOptio
   };
 }
 
-const patience = (ms: number): Promise<void> => wait(ms, undefined, { ref: false });
+type Arrived = {
+  readonly ws: WebSocket;
+  readonly socket: Duplex;
+  readonly principal: string;
+  readonly scope: Scope;
+};
+
+function welcome({ world, sessions, peers, onFault }: Shared, { ws, socket, principal, scope }: Arrived): void {
+  const out = outlet({
+    socket,
+    reader: ws,
+    // After its close frame a connection carries no other.
+    write: (frames) => ws.readyState === ws.OPEN && writeMessages(socket, frames),
+    onFlood() {
+      leave();
+      ws.close(CLOSE.tryLater, 'you do not read');
+      world.after(GOODBYE_MS, () => ws.terminate());
+    },
+  });
+  const connection = serveConnection({
+    world,
+    sessions,
+    principal,
+    door: 'websocket',
+    scope,
+    send: out.send,
+    onFault,
+    onEnded() {
+      out.flush();
+      ws.close(CLOSE.ended, 'the session has ended');
+    },
+  });
+  const peer: Peer = { ws, out, connection, beats: 0, silentBeats: 0 };
+  const isThere = (): void => {
+    peer.silentBeats = 0;
+  };
+  const leave = (): void => {
+    peers.delete(peer);
+    connection.close('ended');
+  };
+  peers.add(peer);
+  ws.on('message', (message: Buffer) => {
+    isThere();
+    connection.take(readFrame(message), message.length);
+  });
+  ws.on('pong', isThere);
+  ws.on('error', () => {}); // 'close' follows
+  ws.on('close', leave);
+}
 
 function beat(peer: Peer): void {
   const { ws, connection } = peer;
@@ -129,6 +155,6 @@ function offersMcp({ headers }: IncomingMessage): boolean {
 function refuse(socket: Duplex, status: string, why: string): void {
   const body = `${why}\n`;
   const head = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n`;
-  socket.on('error', () => {}); // it left before it was told
+  socket.on('error', () => {}); // the client left before it was told
   socket.end(`${head}\r\n${body}`);
 }

@@ -12,47 +12,44 @@ import { progressTokenOf } from '../protocol/signals.ts';
 import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Line } from './host.ts';
+import type { Identity, Presence, SessionPorts } from './ports.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
-import type { Identity } from './session.ts';
 import { targetOf } from './targets.ts';
-import type { World } from './world.ts';
 
+/** A request of the host: its id as raw JSON, and the line for its answer. */
 export type Beginning = {
   readonly id: string;
   readonly line: Line;
 };
 export type CallsOptions = {
-  readonly world: World;
+  readonly ports: SessionPorts;
   readonly identity: Identity;
+  readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-export function createCalls({ world, identity, view, questions, isLoud }: CallsOptions) {
+export function createCalls({ ports, identity, presence, view, questions, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
+  /** By the host's id of the request, our own id of the call. */
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
   function begin(method: string, asked: Buffer, { id, line }: Beginning): void {
     const isTool = method === 'tools/call';
-    // Who has no tasks must ignore that one is wanted, and so must the server, who might have.
+    // A host without tasks must not get one, also of a server that would make it: the server does not see `task`.
     const given = isTool && !hasTasks ? withoutTask(asked) : asked;
     const { server, name, params } = targetOf(view(), method, given);
-    if (isTool && hasTasks && world.scopes.taskSupport({ principal, session }, server, name) === 'required')
-      throw new TroupeError(
-        'unsupported',
-        `the tool ${name.slice(0, 128)} of ${server} runs as a task only; call it with task`,
-      );
+    if (isTool && hasTasks) mustNotBeTask(ports, identity, server, name);
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
-    const requestId = `${prefix}-${++sequence}`;
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
     const call: Call = {
-      requestId,
+      requestId: `${prefix}-${++sequence}`,
       server,
       method,
       name,
@@ -72,23 +69,28 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
         if (frame) line.tell(frame);
       },
       settle(outcome) {
-        inFlight.delete(id);
+        end(id);
         open.isOpen = false;
         line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
       },
     };
-    inFlight.set(id, requestId);
     submit(call, id);
   }
 
   function submit(call: Call, id: string): void {
     let isTaken = false;
+    inFlight.set(id, call.requestId);
+    presence.enter();
     try {
-      isTaken = world.fleet.submit(call);
+      isTaken = ports.fleet.submit(call);
     } finally {
-      if (!isTaken) inFlight.delete(id);
+      if (!isTaken) end(id);
     }
     if (!isTaken) throw new TroupeError('unknownServer', `server ${call.server} was removed`);
+  }
+
+  function end(id: string): void {
+    if (inFlight.delete(id)) presence.leave();
   }
 
   function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
@@ -103,18 +105,23 @@ export function createCalls({ world, identity, view, questions, isLoud }: CallsO
     /** False when no such request is in flight here. */
     cancel(id: string, why = 'the caller cancelled it'): boolean {
       const requestId = inFlight.get(id);
-      return requestId !== undefined && world.fleet.cancel(principal, requestId, why);
+      return requestId !== undefined && ports.fleet.cancel(principal, requestId, why);
     },
     cancelAll(why: string): void {
       for (const id of [...inFlight.keys()]) this.cancel(id, why);
     },
-    get inFlight() {
-      return inFlight.size;
-    },
   };
 }
 
-/** At an endpoint of many servers a host cannot know whose words it shows, unless they say so. */
+function mustNotBeTask({ scopes }: SessionPorts, { id: session, principal }: Identity, server: string, tool: string) {
+  if (scopes.taskSupport({ principal, session }, server, tool) !== 'required') return;
+  throw new TroupeError(
+    'unsupported',
+    `the tool ${tool.slice(0, 128)} of ${server} runs as a task only; call it with task`,
+  );
+}
+
+/** At an endpoint of many servers a person cannot know whose question is shown, unless its words say so. */
 export function named(server: string, ask: Ask): Ask | undefined {
   if (ask.isOurs || ask.method !== 'elicitation/create') return ask;
   const message = textAt(ask.params, ['message']);
@@ -122,7 +129,7 @@ export function named(server: string, ask: Ask): Ask | undefined {
   return params ? { ...ask, params } : undefined;
 }
 
-/** The token is JSON text. Nothing for a signal that is no progress. */
+/** The token is JSON text. Undefined for a signal that is no progress. */
 export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
   if (signal.type !== 'progress') return undefined;
   return Buffer.from(`{"progressToken":${token},${JSON.stringify(codecOf(era).progress(signal)).slice(1)}`);

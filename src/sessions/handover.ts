@@ -1,6 +1,6 @@
-// Two daemons on one state directory may serve one session at once: a cancellation or an answer may then come to the one
-// that does not have the call. It is handed to the others over the bus, sealed with the key of that directory, so that
-// nobody else can read or make such a message; whoever knows the id acts on it, the rest do not.
+// Two daemons on one state directory may serve one session at once: a cancellation or an answer may then come to the daemon
+// that does not have the call. That daemon hands the message to the others over the bus, sealed with the key of the directory,
+// so that no other program can read or make one. The daemon that knows the id acts on it.
 
 import type { NatsConnection, Subscription } from 'nats';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';

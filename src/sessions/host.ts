@@ -16,9 +16,22 @@ export type Line = {
 /** `''` is all servers, `name` one server with its names unchanged, `@name` a configured profile. */
 export type Scope = string;
 
+/**
+ * What the hosts of each door have for messages that belong to no request: a connection that is theirs, or a stream to come
+ * back to, which is on the disk. Doors that open no sessions are not here.
+ */
+export const HEARS_ON = {
+  http: 'stream',
+  sse: 'connection',
+  websocket: 'connection',
+  stdio: 'connection',
+  rpc: 'connection',
+} as const satisfies { readonly [door in Door]?: 'connection' | 'stream' };
+export type HostDoor = keyof typeof HEARS_ON;
+
 export type Opening = {
   readonly principal: string;
-  readonly door: Door;
+  readonly door: HostDoor;
   readonly scope: Scope;
   /** The params of `initialize`. */
   readonly params: Buffer;
@@ -28,7 +41,7 @@ export type HostSession = {
   /** 128 random bits; it is no credential, the principal is. */
   readonly id: string;
   readonly principal: string;
-  readonly door: Door;
+  readonly door: HostDoor;
   readonly scope: Scope;
   readonly era: Era;
   /**
@@ -38,13 +51,13 @@ export type HostSession = {
    */
   receive(frame: Frame, line: Line): void;
   /**
-   * The connection over which messages go that belong to no request: list changes, updates, unattributed logs. A session
-   * without one keeps nothing for it. HTTP sessions need none: theirs go to the session's standing stream.
+   * The connection over which messages go that belong to no request: list changes, updates, unattributed logs. While a
+   * session has none, they are dropped. HTTP sessions need none: theirs go to the session's standing stream.
    */
   attach(send: (frame: Buffer) => void): () => void;
-  /** Somebody is there: a stream or a connection is open. Returns how to leave. Nobody there for long: it is released. */
+  /** A stream or a connection of it is open. Returns how to leave. A session without any leaves the memory after a while. */
   hold(): () => void;
-  /** Told once when it has ended, whoever ended it; nothing that is sent afterwards is served. Returns how to stop listening. */
+  /** Told once when the session has ended, whoever ended it; no later message is served. Returns how to stop listening. */
   onEnded(listener: () => void): () => void;
   /** The host is done with it. From now on its id is unknown, here and in every daemon on this state directory. */
   end(): Promise<void>;
@@ -65,31 +78,32 @@ export type Sessions = {
   close(): Promise<void>;
 };
 
-export type Place = { readonly stream: string; readonly after: number };
+/** Where in a stream a reader is: after the event of that number. */
+export type Position = { readonly stream: string; readonly after: number };
 
-/** A stream of events that its reader may leave and come back to, through whichever daemon. Only HTTP has such. */
+/** Streams of events that a reader may leave and come back to, through whichever daemon. Only HTTP has such. */
 export type Streams = {
   /** Begins the stream of one request; resolves when its row is committed. Throws `busy` beyond the session's limit. */
   open(session: string, requestId: string): Promise<Stream>;
   /** The session's standing stream, on which what belongs to no request comes, and how far it has been read. */
-  standing(session: string): Place;
-  /** The stream and place that an event id names, if they are this session's; undefined for any other text. */
-  locate(session: string, eventId: string): Place | undefined;
+  standing(session: string): Position;
+  /** The stream and position that an event id names, if they are this session's; undefined for any other text. */
+  locate(session: string, eventId: string): Position | undefined;
   /**
-   * Hands over every event after that place, once and in order, then those that come; `onEnd` after the last one. An
+   * Hands over every event after that position, once and in order, then those that come; `onEnd` after the last one. An
    * `onEvent` that answers `false` has not taken the event, and hears no more.
    * A stream whose daemon died in the middle of it ends with an error that says so. Returns how to stop.
    */
-  follow(place: Place, onEvent: (event: StreamEvent) => unknown, onEnd: () => void): () => void;
+  follow(position: Position, onEvent: (event: StreamEvent) => unknown, onEnd: () => void): () => void;
 };
 
-/** The frame is one line, without a newline. The id is empty when the disk refused the event: nobody can come back to it. */
+/** The frame is one line, without a newline. The id is empty when the disk refused the event: no reader can come back to it. */
 export type StreamEvent = { readonly id: string; readonly frame: Buffer };
 
 export type Stream = {
   readonly id: string;
   /** The id of the event that primes the reader: nothing has been sent before it. */
   readonly primer: string;
-  /** Kept on the disk, then handed to whoever follows. The last event ends the stream. */
+  /** Writes the event to the disk, then hands it to the readers. The last event ends the stream. */
   append(frame: Buffer, isLast: boolean): void;
 };

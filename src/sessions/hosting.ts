@@ -5,22 +5,25 @@ import type { NatsConnection } from 'nats';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/schema.ts';
 import type { Roots } from '../roots/roots.ts';
+import type { Audience } from '../servers/attribution.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
 import type { Seal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { TaskNews, Tasks } from '../tasks/task.ts';
-import { createFirstList } from './first-list.ts';
+import type { World } from '../world/world.ts';
 import { createHandover } from './handover.ts';
 import type { HostSession } from './host.ts';
-import { createNews } from './news.ts';
+import { createFirstLists } from './lists.ts';
+import type { Attend, SessionPorts } from './ports.ts';
 import { createScopes } from './scopes.ts';
+import type { LocalSession } from './session.ts';
 import { createSessions, type LocalSessions } from './sessions.ts';
 import { createStreams } from './streams.ts';
-import type { Attend, World } from './world.ts';
 
 export type HostingOptions = {
+  readonly world: World;
   readonly config: () => Config;
   readonly fleet: Fleet;
   readonly catalog: Catalog;
@@ -42,17 +45,28 @@ export type HostingOptions = {
 export type Hosting = ReturnType<typeof createHosting>;
 
 export function createHosting(options: HostingOptions) {
-  const { config, fleet, catalog, store, daemon, isAlive, onTrouble } = options;
+  const { world, config, fleet, catalog, store, daemon, isAlive, family, onTrouble } = options;
   const { maxSessions, maxStreams, sessionIdleMs: idleMs } = config().http;
   const scopes = createScopes({ config, fleet, catalog });
-  const streams = createStreams({ store, daemon, isAlive, maxStreams, onTrouble });
+  const streams = createStreams({ world, store, daemon, isAlive, maxStreams, onTrouble });
+  const firstLists = createFirstLists({ world, fleet, catalog });
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
-  const world: World = {
-    ...{ fleet, catalog, store, scopes, streams, roots: options.roots, firstList: createFirstList(fleet, catalog) },
-    ...{ setLevels: options.setLevels, handOver: handover.handOver, tasks: options.tasks, attend: options.attend },
+  const ports: SessionPorts = {
+    world,
+    fleet,
+    catalog,
+    store,
+    scopes,
+    streams,
+    roots: options.roots,
+    tasks: options.tasks,
+    attend: options.attend,
+    firstList: firstLists.wait,
+    setLevels: options.setLevels,
+    handOver: handover.handOver,
   };
-  const sessions: LocalSessions = createSessions({ world, maxSessions, idleMs, family: options.family, onTrouble });
-  const news = createNews(sessions.live, onTrouble);
+  const sessions: LocalSessions = createSessions({ ports, maxSessions, idleMs, family, onTrouble });
+  const news = createNews(world, sessions.residents, onTrouble);
 
   return {
     sessions,
@@ -73,6 +87,7 @@ export function createHosting(options: HostingOptions) {
     /** A server has another state, so what hosts see of it may be another. */
     changed(): void {
       scopes.changed();
+      firstLists.changed();
       news.listsChanged();
     },
     reconfigured(): void {
@@ -82,7 +97,53 @@ export function createHosting(options: HostingOptions) {
     async close(): Promise<void> {
       news.close();
       handover.close();
+      firstLists.close();
       await sessions.close();
     },
+  };
+}
+
+/** A server that starts has four new lists within this time, and hosts are told once. */
+const GATHER_MS = 20;
+
+/**
+ * What servers say unasked, on its way to the hosts that it concerns: those whose endpoint shows that server, and whose calls
+ * go to that very process.
+ */
+function createNews(world: World, sessions: () => Iterable<LocalSession>, onTrouble: (error: unknown) => void) {
+  let stopGathering: (() => void) | undefined;
+
+  function tellAll(): void {
+    stopGathering = undefined;
+    for (const session of sessions()) attempt(() => session.tellChanges());
+  }
+
+  /** What goes wrong for one host must not keep the news from the others. */
+  function attempt(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      onTrouble(error);
+    }
+  }
+
+  return {
+    listsChanged(): void {
+      stopGathering ??= world.after(GATHER_MS, tellAll);
+    },
+    updated(member: Member, uri: string, params: Buffer): void {
+      for (const session of sessions()) attempt(() => session.tellUpdate(member, uri, params));
+    },
+    log(member: Member, level: string, params: Buffer, audience: Audience): void {
+      if (audience.to === 'caller' || audience.to === 'nobody') return;
+      for (const session of sessions()) {
+        const isMeant = audience.to !== 'session' || audience.session === session.identity.id;
+        if (isMeant) attempt(() => session.tellLog(member, level, params));
+      }
+    },
+    task: (session: LocalSession, about: Omit<TaskNews, 'session'>): void => attempt(() => session.tellTask(about)),
+    levelsFor: (member: Member) =>
+      [...sessions()].flatMap((session) => (session.level && session.isServedBy(member) ? [session.level] : [])),
+    close: () => stopGathering?.(),
   };
 }

@@ -1,5 +1,5 @@
 // The answer to `initialize`: which version we speak with this host, what the servers behind its endpoint can do together,
-// and what they want it to know. It is made of what is known now; nobody waits for a slow server.
+// and what they want it to know. It is made of what is known now, and waits for no slow server.
 
 import type { Facts } from '../catalog/facts.ts';
 import { type ClientCapabilities, codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
@@ -13,14 +13,14 @@ export type Wanted = {
   readonly era: Era;
   readonly client: object;
   readonly capabilities: ClientCapabilities;
-  /** The daemon that asks, if it is one. */
+  /** The name of the daemon, where the host is one. */
   readonly via?: string;
 };
 
-/** A host's description of itself is kept, so it must not be a book. */
+/** A host's description of itself is kept with its session, so its size is bounded. */
 const MAX_BYTES = 65_536;
 const INSTRUCTION_CHARACTERS = 16_384;
-/** Of troupe itself, whatever the servers can do. */
+/** Troupe runs tasks itself, whatever the servers can do. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 /** What the host says of itself. A version that we do not know is answered with ours, as the specification wants it. */
@@ -64,7 +64,7 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   );
 }
 
-/** A server that has not told yet may be able to do anything; what it cannot is answered as such when asked for. */
+/** A server whose capabilities are not known yet may have any; a request that it cannot serve is refused later. */
 function union(known: readonly (Facts | undefined)[]) {
   const has = (capability: string, option?: string) =>
     known.some((facts) => {

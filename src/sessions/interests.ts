@@ -1,5 +1,5 @@
-// What a host wants to hear of: the resources it subscribed to, and how loud a log must be. Both are in the store, so that
-// they hold after a restart, and both are asked of the servers on the host's behalf.
+// What a host wants to hear of: updates of the resources it subscribed to, and log lines of a level. Both wishes are in the
+// store, so that they hold after a restart, and both are passed on to the servers.
 
 import type { View } from '../catalog/view.ts';
 import { withTextAt } from '../protocol/edit.ts';
@@ -7,23 +7,24 @@ import { TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
 import { LEVELS, type Level, levelOf } from '../protocol/signals.ts';
 import { mustOffer } from '../servers/policy.ts';
-import type { SessionRow } from '../store/store.ts';
+import type { SessionRow, Store } from '../store/store.ts';
+import type { SessionPorts } from './ports.ts';
 import type { Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
-import type { World } from './world.ts';
 
 const EMPTY = Buffer.from('{}');
 const MAX_SUBSCRIPTIONS = 1_000;
 const AGREE_MS = 1_000;
 
-export function createInterests({ fleet, store, scopes, setLevels }: World, viewer: Viewer, first: Level | undefined) {
+export function createInterests(ports: SessionPorts, viewer: Viewer, first: Level | undefined) {
+  const { world, fleet, store, scopes, setLevels } = ports;
   const { principal, session } = viewer;
   const subscriptions = new Map<string, { server: string; uri: string }>();
   const holder = `session ${session}`;
   let level = first;
-  let agreedAt = performance.now();
+  let agreedAt = world.now();
 
-  /** The lease of a session is the session itself. */
+  /** A subscription of a session has no lease: it holds for as long as the session is in memory. */
   async function listen(server: string, uri: string): Promise<void> {
     const process = fleet.memberFor(server, principal, session);
     if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
@@ -38,16 +39,17 @@ export function createInterests({ fleet, store, scopes, setLevels }: World, view
     await fleet.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
   }
 
-  /** The truth is in the rows: another daemon may have been told that the host no longer listens. */
+  /** The rows decide: another daemon may have been told that the host no longer listens. */
   function agree(): void {
-    if (performance.now() - agreedAt < AGREE_MS) return;
-    agreedAt = performance.now();
-    const rows = new Set(rowsOf().map((row) => keyOf(row.server, row.uri)));
-    for (const [key, { server, uri }] of subscriptions) if (!rows.has(key)) void forget(server, uri).catch(() => {}); // the server may be gone; then nobody listens anyway
+    if (world.now() - agreedAt < AGREE_MS) return;
+    agreedAt = world.now();
+    const rows = new Set(rowsOf(store, session).map((row) => keyOf(row.server, row.uri)));
+    for (const [key, { server, uri }] of subscriptions) {
+      if (rows.has(key)) continue;
+      void forget(server, uri).catch(() => {}); // the server is gone, and its subscriptions with it
+    }
     level = levelOf(store.get<SessionRow>('session', [session])?.level ?? undefined) ?? level;
   }
-
-  const rowsOf = () => store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
 
   return {
     async subscribe(view: View, params: Buffer): Promise<Buffer> {
@@ -65,8 +67,7 @@ export function createInterests({ fleet, store, scopes, setLevels }: World, view
       return EMPTY;
     },
     async setLevel(params: Buffer): Promise<Buffer> {
-      const wanted = levelOf(textAt(params, ['level']));
-      if (!wanted) throw new TroupeError('invalid', `level must be one of ${LEVELS.join(', ')}`);
+      const wanted = levelIn(params);
       const members = scopes.members(viewer);
       const [only] = members;
       if (members.length === 1) mustOffer(only, 'logging/setLevel');
@@ -82,12 +83,8 @@ export function createInterests({ fleet, store, scopes, setLevels }: World, view
       for (const each of subscriptions.values()) if (each.server === server && isPartOf(uri, each.uri)) return true;
       return false;
     },
-    updateFor: (view: View, server: string, uri: string, params: Buffer): Buffer | undefined => {
-      const shown = view.uriOf(server, uri);
-      return shown === uri ? params : withTextAt(params, ['uri'], shown);
-    },
     async restore(): Promise<void> {
-      const rows = rowsOf();
+      const rows = rowsOf(store, session);
       for (const { server, uri } of rows) subscriptions.set(keyOf(server, uri), { server, uri });
       if (level) for (const each of scopes.members(viewer)) setLevels(each);
       await Promise.allSettled(rows.map(({ server, uri }) => listen(server, uri)));
@@ -105,7 +102,22 @@ export function createInterests({ fleet, store, scopes, setLevels }: World, view
   };
 }
 
+function levelIn(params: Buffer): Level {
+  const level = levelOf(textAt(params, ['level']));
+  if (!level) throw new TroupeError('invalid', `level must be one of ${LEVELS.join(', ')}`);
+  return level;
+}
+
+/** The update with the URI that the host knows the resource by. */
+export function updateFor(view: View, server: string, uri: string, params: Buffer): Buffer | undefined {
+  const shown = view.uriOf(server, uri);
+  return shown === uri ? params : withTextAt(params, ['uri'], shown);
+}
+
 const isPartOf = (uri: string, whole: string): boolean =>
   uri === whole || uri.startsWith(whole.endsWith('/') ? whole : `${whole}/`);
+
+const rowsOf = (store: Store, session: string) =>
+  store.all<{ server: string; uri: string }>('sessionSubscriptions', [session]);
 
 const keyOf = (server: string, uri: string): string => `${server} ${uri}`;

@@ -1,15 +1,20 @@
 // A host's lists, page by page, and which of them have changed since it last looked or was last told.
 
+import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
 import { member, stringOf } from '../protocol/json.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { Member } from '../servers/member.ts';
+import { meaningOf } from '../servers/states.ts';
+import type { World } from '../world/world.ts';
+import type { SessionPorts } from './ports.ts';
 import { isMany, type Viewer } from './scopes.ts';
-import type { World } from './world.ts';
 
 type Announced = 'tools' | 'prompts' | 'resources';
 
 const PAGE_BYTES = 1024 * 1024;
 
-export function createLists({ scopes, fleet, catalog, firstList }: World, viewer: Viewer) {
+export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts, viewer: Viewer) {
   const view = () => scopes.viewFor(viewer);
   const hashOf = (kind: Announced) =>
     kind === 'resources' ? `${view().hash('resources')} ${view().hash('templates')}` : view().hash(kind);
@@ -20,6 +25,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: World, viewer
   };
 
   return {
+    /** The endpoint of one server waits for the server's first list; an endpoint of many waits for none. */
     async page(kind: Kind, params: Buffer): Promise<Buffer> {
       const value = member(params, 'cursor');
       const process = isMany(viewer.scope) ? undefined : fleet.knownFor(viewer.scope, viewer.principal, viewer.session);
@@ -45,5 +51,70 @@ export function createLists({ scopes, fleet, catalog, firstList }: World, viewer
         return isNews;
       });
     },
+  };
+}
+
+// ── The first list of a server ───────────────────────────────────────────────
+
+export type FirstListsOptions = {
+  readonly world: World;
+  readonly fleet: Pick<Fleet, 'tell'>;
+  readonly catalog: Pick<Catalog, 'get' | 'watch'>;
+};
+
+/** One list that hosts wait for; all of them wait together. */
+type Awaited = {
+  readonly process: Member;
+  readonly kind: Kind;
+  readonly known: Promise<void>;
+  readonly resolve: () => void;
+};
+
+const PATIENCE_MS = 15_000;
+
+/** Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. */
+export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
+  const awaited = new Map<string, Awaited>();
+  const stopListening = catalog.watch(look);
+
+  const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
+    catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
+
+  function look(): void {
+    for (const { process, kind, resolve } of awaited.values()) {
+      if (isKnown(process, kind) || !meaningOf(process.state).isComing) resolve();
+      else if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
+    }
+  }
+
+  function begin(key: string, process: Member, kind: Kind): Awaited {
+    let done = (): void => {};
+    const known = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    const stopWaiting = world.after(PATIENCE_MS, resolve);
+    const waiting: Awaited = { process, kind, known, resolve };
+    awaited.set(key, waiting);
+    return waiting;
+
+    function resolve(): void {
+      awaited.delete(key);
+      stopWaiting();
+      done();
+    }
+  }
+
+  return {
+    /** Undefined when the list is known already. */
+    wait(process: Member, kind: Kind): Promise<void> | undefined {
+      if (isKnown(process, kind)) return undefined;
+      const key = `${process.name} ${kind}`;
+      const { known } = awaited.get(key) ?? begin(key, process, kind);
+      look();
+      return known;
+    },
+    /** A server has another state. */
+    changed: look,
+    close: stopListening,
   };
 }

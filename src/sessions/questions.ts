@@ -1,14 +1,14 @@
 // Questions that this host was asked, each on the line of the call that caused it. The host answers with a message of its
-// own; when the call is over, or somebody else has answered, the host is told to forget it.
+// own; when the call is over, or another has answered, the question is withdrawn.
 
-import { randomBytes } from 'node:crypto';
 import type { Answer, Ask, Asking } from '../calls/call.ts';
 import { askFrame, notificationFrame } from '../protocol/compose.ts';
 import { codecOf } from '../protocol/eras.ts';
 import { elements, member, textAt } from '../protocol/json.ts';
 import { OPEN_BRACKET } from '../protocol/scan.ts';
+import type { World } from '../world/world.ts';
 import type { Line } from './host.ts';
-import type { Identity } from './session.ts';
+import type { Identity } from './ports.ts';
 
 export type Questions = ReturnType<typeof createQuestions>;
 /** The line of a call, for as long as the call is not answered. */
@@ -19,11 +19,11 @@ type Asked = Pick<Identity, 'era' | 'capabilities'>;
 const MAX_OPEN = 100;
 const EMPTY = Buffer.alloc(0);
 
-/** `deliver` is for what concerns a call that is over. */
-export function createQuestions(host: Asked, deliver: (frame: Buffer) => void) {
+/** `deliver` is for messages about a call that is over. */
+export function createQuestions(host: Asked, deliver: (frame: Buffer) => void, world: Pick<World, 'random'>) {
   const open = new Map<string, (answer: Answer) => void>();
   // Another daemon may ask the same host, and the answers come to either.
-  const prefix = randomBytes(6).toString('base64url');
+  const prefix = world.random(6).toString('base64url');
   let sequence = 0;
 
   return {
@@ -48,7 +48,7 @@ export function createQuestions(host: Asked, deliver: (frame: Buffer) => void) {
       settle?.(answer);
       return settle !== undefined;
     },
-    /** What the host was told to visit before a call is done. */
+    /** The person has done what an address asked for; the call that asked goes on. */
     elicited: (params: Buffer): void => deliver(notificationFrame('notifications/elicitation/complete', params)),
     /** Whether this host knows what a url elicitation is. */
     handlesUrls: handlesUrls(host),

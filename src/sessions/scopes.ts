@@ -8,52 +8,35 @@ import { createView, type Source, type View } from '../catalog/view.ts';
 import type { Config } from '../config/schema.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
-import type { ServerState } from '../servers/states.ts';
+import { meaningOf } from '../servers/states.ts';
 import type { Scope } from './host.ts';
 
 export type ScopesOptions = { readonly config: () => Config; readonly fleet: Fleet; readonly catalog: Catalog };
-/** Whose eyes: a principal's, or those of one session where processes are not shared. */
+/** For whom a view is made: a principal, or one session where processes are not shared. */
 export type Viewer = {
   readonly scope: Scope;
   readonly principal: string;
   readonly session: string;
-  /** It knows what tasks are. */
+  /** The version spoken with the host has tasks. */
   readonly knowsTasks?: boolean;
 };
 export type Scopes = ReturnType<typeof createScopes>;
 
-/** Whoever may name any principal must not fill the memory with views; they are quickly made again. */
+/** A caller that may name any principal must not fill the memory with views; they are quickly made again. */
 const MAX_VIEWS = 256;
-/** Behind an endpoint of many, what these servers offer is not shown: nobody could use it. */
-const HIDDEN: readonly ServerState[] = ['failed', 'stopped', 'needs login'];
 
 export function createScopes({ config, fleet, catalog }: ScopesOptions) {
   const views = new Map<string, View>();
   let states = 0;
   let epoch = 0;
 
-  /** Names in the order of the configuration; undefined for a scope that does not exist. */
-  function serversOf(scope: Scope): string[] | undefined {
-    const all = config()
-      .servers.filter(({ settings }) => settings.enabled)
-      .map(({ name }) => name);
-    if (scope === '') return all;
-    if (!scope.startsWith('@')) return config().servers.some(({ name }) => name === scope) ? [scope] : undefined;
-    const profile = profileOf(scope);
-    return profile && all.filter((name) => profile.servers.includes(name));
-  }
-
-  function profileOf(scope: Scope) {
-    const { profiles } = config();
-    const name = scope.slice(1);
-    return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
-  }
+  const serversOf = (scope: Scope): string[] | undefined => serversIn(config(), scope);
 
   function sources({ scope, principal, session, knowsTasks }: Viewer): Source[] {
     return (serversOf(scope) ?? []).flatMap((server) => {
       const member = fleet.knownFor(server, principal, session);
-      if (!member || (isMany(scope) && HIDDEN.includes(member.state))) return [];
-      // Until its own lists are read, one's own process is expected to offer what the owner's does.
+      if (!member || (isMany(scope) && meaningOf(member.state).isDown)) return [];
+      // Until the lists of a principal's own process are read, it is expected to offer what the owner's does.
       const key = catalog.get(member.name, 'tools').hash ? member.name : server;
       return [{ server, key, ...(knowsTasks && { tasks: isTaskServer(member) ? 'its own' : 'ours' }) }];
     });
@@ -86,12 +69,12 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
     },
     /** Asked with every request. */
     has: (scope: Scope): boolean =>
-      scope === '' || profileOf(scope) !== undefined || config().servers.some(({ name }) => name === scope),
+      scope === '' || profileIn(config(), scope) !== undefined || config().servers.some(({ name }) => name === scope),
     viewFor(viewer: Viewer): View {
       const { scope, principal, session, knowsTasks } = viewer;
       if (views.size >= MAX_VIEWS) views.clear();
       const key = `${knowsTasks === true} ${scope} ${principal}${isOwn(scope) ? ` ${session}` : ''}`;
-      const tools = profileOf(scope)?.tools;
+      const tools = profileIn(config(), scope)?.tools;
       const view =
         views.get(key) ?? createView(catalog, cached(viewer), { isSingle: !isMany(scope), ...(tools && { tools }) });
       views.set(key, view);
@@ -107,17 +90,31 @@ export function createScopes({ config, fleet, catalog }: ScopesOptions) {
       epoch++;
       views.clear();
     },
-    /** A view is good for as long as this stays the same. */
+    /** Another number when views that were made before are out of date. */
     get epoch() {
       return epoch;
     },
     forgetSession(session: string): void {
       for (const key of views.keys()) if (key.endsWith(` ${session}`)) views.delete(key);
     },
-    /** The processes that a viewer's calls go to, as far as they are there. */
+    /** The processes that the viewer's calls go to, as far as they exist. */
     members: ({ scope, principal, session }: Viewer): Member[] =>
       (serversOf(scope) ?? []).flatMap((server) => fleet.knownFor(server, principal, session) ?? []),
   };
 }
 
 export const isMany = (scope: Scope): boolean => scope === '' || scope.startsWith('@');
+
+/** Names in the order of the configuration; undefined for a scope that does not exist. */
+function serversIn(config: Config, scope: Scope): string[] | undefined {
+  const all = config.servers.filter(({ settings }) => settings.enabled).map(({ name }) => name);
+  if (scope === '') return all;
+  if (!scope.startsWith('@')) return config.servers.some(({ name }) => name === scope) ? [scope] : undefined;
+  const profile = profileIn(config, scope);
+  return profile && all.filter((name) => profile.servers.includes(name));
+}
+
+function profileIn({ profiles }: Config, scope: Scope) {
+  const name = scope.slice(1);
+  return scope.startsWith('@') && Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+}

@@ -1,144 +1,56 @@
-// One host's session: what each of its messages asks for, and what it is told. Nothing of a call lives here but the id by
-// which the host may cancel it; the row of the session is all that the next daemon needs to go on with it.
+// One host's session: what each of its messages asks for, and what it is told. The row of the session is all that another
+// daemon needs to go on with it.
 
 import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { type ClientCapabilities, codecOf, type Era } from '../protocol/eras.ts';
+import { codecOf } from '../protocol/eras.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
 import { rowOf } from '../protocol/methods.ts';
-import { isLoud, type Level } from '../protocol/signals.ts';
+import { isLoud as isLoudEnough } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Beginning, createCalls } from './calls.ts';
-import type { HostSession, Line } from './host.ts';
-import { createInterests } from './interests.ts';
+import { HEARS_ON, type Line } from './host.ts';
+import { createHostRoots } from './host-roots.ts';
+import { createHostTasks } from './host-tasks.ts';
+import { createInterests, updateFor } from './interests.ts';
 import { createLists } from './lists.ts';
+import type { Identity, Presence, SessionPorts } from './ports.ts';
 import { createQuestions } from './questions.ts';
-import { errorOf, rpcError } from './refusals.ts';
-import { createHostRoots } from './roots.ts';
 import type { Viewer } from './scopes.ts';
-import { createTasks } from './tasks.ts';
-import type { World } from './world.ts';
+import type { LocalStreams } from './streams.ts';
+import { errorOf, rpcError } from './targets.ts';
 
-export type Identity = Pick<HostSession, 'id' | 'principal' | 'door' | 'scope' | 'era'> & {
-  readonly era: Era;
-  readonly capabilities: ClientCapabilities;
-  readonly level: Level | undefined;
-};
-export type LocalSession = ReturnType<typeof createSession>;
+export type LocalSession = ReturnType<typeof createLocalSession>;
 
 const EMPTY = Buffer.from('{}');
 
-export function createSession(world: World, identity: Identity) {
+type Parts = ReturnType<typeof partsOf>;
+type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>;
+
+export function createLocalSession(ports: SessionPorts, identity: Identity, presence: Presence) {
   const { id: session, principal, scope } = identity;
-  const viewer = { scope, principal, session, knowsTasks: codecOf(identity.era).hasTasks };
-  const view = viewOf(world, viewer);
-  const attached = new Set<(frame: Buffer) => void>();
-  const questions = createQuestions(identity, deliver);
-  const hostRoots = createHostRoots({ roots: world.roots, identity, connection: () => [...attached].at(-1) });
-  const interests = createInterests(world, viewer, identity.level);
-  const lists = createLists(world, viewer);
-  const shared = { world, identity, view, questions, isLoud: hears };
-  const calls = createCalls(shared);
-  const tasks = createTasks({ ...shared, viewer, deliver, hasListener });
-
-  function receive(frame: Frame, line: Line): void {
-    switch (frame.kind) {
-      case 'request':
-        return request(frame.id, frame.method, frame.params ?? EMPTY, line);
-      case 'notification':
-        return notified(frame.method, frame.params ?? EMPTY, frame);
-      case 'result':
-        return answered(frame.id, { ok: true, result: frame.result }, frame);
-      case 'error':
-        return answered(frame.id, { ok: false, error: frame.error }, frame);
-      case 'batch':
-        return line.answer(errorFrame('null', rpcError(-32600, 'send one message at a time')));
-      case 'malformed':
-        return line.answer(errorFrame(frame.id ?? 'null', rpcError(frame.code, frame.why)));
-    }
-  }
-
-  function request(id: string, method: string, params: Buffer, line: Line): void {
-    const refuse = (error: unknown) => line.answer(errorFrame(id, errorOf(error)));
-    hostRoots.requested(line);
-    try {
-      const work = perform(method, params, { id, line });
-      work?.then((result) => line.answer(resultFrame(id, result)), refuse);
-    } catch (error) {
-      refuse(error);
-    }
-  }
-
-  /** The result, unless the call that was begun brings it itself. */
-  function perform(method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
-    const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
-    if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
-    if (verb) return void calls.begin(method, params, beginning);
-    if (listed) return lists.page(listed.kind, params);
-    switch (method) {
-      case 'resources/subscribe':
-        return interests.subscribe(view(), params);
-      case 'resources/unsubscribe':
-        return interests.unsubscribe(view(), params);
-      case 'logging/setLevel':
-        return interests.setLevel(params);
-      case 'ping':
-        return Promise.resolve(EMPTY);
-      default:
-        return tasks.perform(method, params, beginning);
-    }
-  }
-
-  function notified(method: string, params: Buffer, frame: Frame): void {
-    if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed') return hostRoots.due();
-    if (method !== 'notifications/cancelled') return;
-    const id = member(params, 'requestId')?.toString();
-    if (id !== undefined && !isStopped(id)) world.handOver(session, principal, frame);
-  }
-
-  const isStopped = (id: string): boolean => calls.cancel(id) || tasks.leave(id);
-
-  function answered(id: string, answer: Answer, frame: Frame): void {
-    if (!isOurs(id, answer)) world.handOver(session, principal, frame);
-  }
-
-  const isOurs = (id: string, answer: Answer): boolean =>
-    hostRoots.answered(id, answer) || questions.answered(id, answer);
+  const parts = partsOf(ports, identity, presence);
+  const { viewer, view, outlet, hostRoots, interests, lists, calls, tasks } = parts;
+  const { deliver, hasListener } = outlet;
 
   const isServedBy = (process: Member): boolean =>
-    world.fleet.knownFor(process.server, principal, session) === process &&
-    world.scopes.serversOf(scope)?.includes(process.server) === true;
-
-  /** Who never asked for a level hears what that server was configured to say, whatever others have asked for. */
-  function hears(server: string, level: string): boolean {
-    return isLoud(level, interests.level ?? world.fleet.member(server)?.config.settings.logLevel);
-  }
-
-  /** A stream that was never opened has no reader to keep log lines for. */
-  function hasListener(): boolean {
-    return identity.door === 'http' ? world.streams.isRead(session) : attached.size > 0;
-  }
-
-  function deliver(frame: Buffer): void {
-    if (identity.door === 'http') world.streams.tell(session, frame);
-    else for (const send of attached) send(frame);
-  }
+    ports.fleet.knownFor(process.server, principal, session) === process &&
+    ports.scopes.serversOf(scope)?.includes(process.server) === true;
 
   return {
-    ...{ identity, receive, deliver, isServedBy, tellTask: tasks.tell, definitionOf: lists.definitionOf },
-    /** A message that another daemon had no use for; if neither have we, nobody has. */
-    takeOver(frame: Frame): void {
-      if (frame.kind === 'result') isOurs(frame.id, { ok: true, result: frame.result });
-      else if (frame.kind === 'error') isOurs(frame.id, { ok: false, error: frame.error });
-      else if (frame.kind === 'notification') isStopped(member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
-    },
+    identity,
+    receive: (frame: Frame, line: Line): void => receive(parts, frame, line),
+    takeOver: (frame: Frame): void => takeOver(parts, frame),
+    isServedBy,
+    tellTask: tasks.tell,
+    definitionOf: lists.definitionOf,
     attach(send: (frame: Buffer) => void): () => void {
-      attached.add(send);
+      const detach = outlet.attach(send);
       hostRoots.attached();
-      return () => attached.delete(send);
+      return detach;
     },
     /** Tells the host which of its lists have changed since it last read them or was last told. */
     tellChanges(): void {
@@ -146,46 +58,187 @@ export function createSession(world: World, identity: Identity) {
     },
     tellUpdate(process: Member, uri: string, params: Buffer): void {
       if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
-      const told = interests.updateFor(view(), process.server, uri, params);
+      const told = updateFor(view(), process.server, uri, params);
       if (told) deliver(notificationFrame('notifications/resources/updated', told));
     },
     tellLog(process: Member, level: string, params: Buffer): void {
-      if (!hasListener() || !isServedBy(process) || !hears(process.server, level)) return;
+      if (!hasListener() || !isServedBy(process) || !parts.isLoud(process.server, level)) return;
       deliver(notificationFrame('notifications/message', params));
     },
     restore(): Promise<void> {
-      hostRoots.due(); // they may have changed while nobody here knew it
+      hostRoots.due(); // the roots may have changed while the session was not in this daemon's memory
       return interests.restore();
     },
     get level() {
       return interests.level;
     },
-    /** It listens to something, or a server keeps a process for it alone. */
-    get mustStay() {
+    /** Whether it listens to something, or a server keeps a process for it alone. */
+    get isNeeded() {
       const own = sessionHolder(session);
-      return interests.count > 0 || world.scopes.members(viewer).some(({ principal: whose }) => whose === own);
+      return interests.count > 0 || ports.scopes.members(viewer).some(({ principal: whose }) => whose === own);
     },
-    get isBusy() {
-      return calls.inFlight + tasks.waiting > 0;
-    },
-    /** Nobody will read the answers any more; tasks go on. */
+    /** Requests in flight are cancelled, since no host will read the answers; tasks go on. */
     async dispose(why: string): Promise<void> {
       calls.cancelAll(why);
       tasks.leaveAll(why);
       hostRoots.dispose();
       await interests.dispose();
-      world.scopes.forgetSession(session);
+      ports.scopes.forgetSession(session);
       await tasks.untilEnded();
-      world.fleet.release(session);
+      ports.fleet.release(session);
     },
   };
 }
 
+function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
+  const { id: session, principal, scope, era } = identity;
+  const { world, fleet, roots } = ports;
+  const viewer: Viewer = { scope, principal, session, knowsTasks: codecOf(era).hasTasks };
+  const view = viewOf(ports, viewer);
+  const outlet = outletOf(identity, ports.streams);
+  const { deliver, hasListener, connection } = outlet;
+  const questions = createQuestions(identity, deliver, world);
+  const interests = createInterests(ports, viewer, identity.level);
+  /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
+  const isLoud = (server: string, level: string): boolean =>
+    isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
+  const shared = { ports, identity, presence, view, questions, isLoud };
+  return {
+    ...shared,
+    viewer,
+    outlet,
+    interests,
+    lists: createLists(ports, viewer),
+    hostRoots: createHostRoots({ world, roots, identity, connection }),
+    calls: createCalls(shared),
+    tasks: createHostTasks({ ...shared, viewer, deliver, hasListener }),
+  };
+}
+
+// ── Messages of the host ─────────────────────────────────────────────────────
+
+function receive(parts: Parts, frame: Frame, line: Line): void {
+  switch (frame.kind) {
+    case 'request':
+      return request(parts, frame, line);
+    case 'notification':
+      return notified(parts, frame);
+    case 'result':
+      return answered(parts, frame.id, { ok: true, result: frame.result }, frame);
+    case 'error':
+      return answered(parts, frame.id, { ok: false, error: frame.error }, frame);
+    case 'batch':
+      return line.answer(errorFrame('null', rpcError(-32600, 'send one message at a time')));
+    case 'malformed':
+      return line.answer(errorFrame(frame.id ?? 'null', rpcError(frame.code, frame.why)));
+  }
+}
+
+function request(parts: Parts, { id, method, params = EMPTY }: FrameOf<'request'>, line: Line): void {
+  const refuse = (error: unknown) => line.answer(errorFrame(id, errorOf(error)));
+  parts.hostRoots.requested(line);
+  try {
+    const work = perform(parts, method, params, { id, line });
+    work?.then((result) => line.answer(resultFrame(id, result)), refuse);
+  } catch (error) {
+    refuse(error);
+  }
+}
+
+/** The result, unless a call was begun that answers on its line. */
+function perform(parts: Parts, method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
+  const { tasks, calls, lists, interests, view } = parts;
+  const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
+  if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
+  if (verb) return void calls.begin(method, params, beginning);
+  if (listed) return lists.page(listed.kind, params);
+  switch (method) {
+    case 'resources/subscribe':
+      return interests.subscribe(view(), params);
+    case 'resources/unsubscribe':
+      return interests.unsubscribe(view(), params);
+    case 'logging/setLevel':
+      return interests.setLevel(params);
+    case 'ping':
+      return Promise.resolve(EMPTY);
+    default:
+      return tasks.perform(method, params, beginning);
+  }
+}
+
+function notified(parts: Parts, frame: FrameOf<'notification'>): void {
+  const { method, params = EMPTY } = frame;
+  if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed')
+    return parts.hostRoots.due();
+  if (method !== 'notifications/cancelled') return;
+  const id = member(params, 'requestId')?.toString();
+  if (id !== undefined && !hasStopped(parts, id)) handOver(parts, frame);
+}
+
+function answered(parts: Parts, id: string, answer: Answer, frame: Frame): void {
+  if (!hasTaken(parts, id, answer)) handOver(parts, frame);
+}
+
+/** A message from another daemon, where nothing waits for it. */
+function takeOver(parts: Parts, frame: Frame): void {
+  if (frame.kind === 'result') hasTaken(parts, frame.id, { ok: true, result: frame.result });
+  else if (frame.kind === 'error') hasTaken(parts, frame.id, { ok: false, error: frame.error });
+  else if (frame.kind === 'notification')
+    hasStopped(parts, member(frame.params ?? EMPTY, 'requestId')?.toString() ?? '');
+}
+
+const hasStopped = ({ calls, tasks }: Parts, id: string): boolean => calls.cancel(id) || tasks.leave(id);
+
+const hasTaken = ({ hostRoots, questions }: Parts, id: string, answer: Answer): boolean =>
+  hostRoots.answered(id, answer) || questions.answered(id, answer);
+
+const handOver = ({ ports, identity }: Parts, frame: Frame): void =>
+  ports.handOver(identity.id, identity.principal, frame);
+
+// ── What the host sees, and where it hears ───────────────────────────────────
+
 /** Asked for with every call, so kept until the configuration changes. */
-function viewOf({ scopes }: World, viewer: Viewer): () => View {
-  let [epoch, view] = [scopes.epoch, scopes.viewFor(viewer)];
+function viewOf({ scopes }: SessionPorts, viewer: Viewer): () => View {
+  let epoch = scopes.epoch;
+  let view = scopes.viewFor(viewer);
   return () => {
-    if (epoch !== scopes.epoch) [epoch, view] = [scopes.epoch, scopes.viewFor(viewer)];
+    if (epoch === scopes.epoch) return view;
+    epoch = scopes.epoch;
+    view = scopes.viewFor(viewer);
     return view;
+  };
+}
+
+/** The way to the host for messages that belong to no request: its connections, or its standing stream. */
+type Outlet = {
+  deliver(frame: Buffer): void;
+  /** Whether a message would be read. A stream that was never opened has no reader to keep log lines for. */
+  hasListener(): boolean;
+  attach(send: (frame: Buffer) => void): () => void;
+  /** The newest connection; undefined while the host has none. */
+  connection(): ((frame: Buffer) => void) | undefined;
+};
+
+function outletOf({ id, door }: Identity, streams: LocalStreams): Outlet {
+  const attached = new Set<(frame: Buffer) => void>();
+  const connections = {
+    attach(send: (frame: Buffer) => void): () => void {
+      attached.add(send);
+      return () => attached.delete(send);
+    },
+    connection: () => [...attached].at(-1),
+  };
+  if (HEARS_ON[door] === 'stream')
+    return {
+      ...connections,
+      deliver: (frame) => streams.tell(id, frame),
+      hasListener: () => streams.isRead(id),
+    };
+  return {
+    ...connections,
+    deliver(frame) {
+      for (const send of attached) send(frame);
+    },
+    hasListener: () => attached.size > 0,
   };
 }

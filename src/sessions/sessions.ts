@@ -1,21 +1,18 @@
 // All sessions of this daemon's hosts. A session is a row, committed before the host hears of it. What is in memory is made
 // from the row when it is needed and dropped when nobody is there, so every daemon on the state directory can serve it.
 
-import { randomBytes } from 'node:crypto';
-import type { Door } from '../calls/call.ts';
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { levelOf } from '../protocol/signals.ts';
 import type { SessionRow } from '../store/store.ts';
-import type { HostSession, Opening, Sessions } from './host.ts';
+import type { HostDoor, HostSession, Opening, Sessions } from './host.ts';
 import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';
-import { createLive, type Live } from './live.ts';
-import type { Identity, LocalSession } from './session.ts';
-import { startSweeper } from './sweeper.ts';
-import type { World } from './world.ts';
+import type { Identity, SessionPorts } from './ports.ts';
+import { createResident, type Home, isOpen, type Resident, send } from './resident.ts';
+import type { LocalSession } from './session.ts';
 
 export type SessionsOptions = {
-  readonly world: World;
+  readonly ports: SessionPorts;
   readonly maxSessions: number;
   readonly idleMs: number;
   /** What the names of all daemons on this state directory begin with. */
@@ -24,30 +21,16 @@ export type SessionsOptions = {
 };
 
 export type LocalSessions = Sessions & {
-  /** Those that are in memory. */
-  live(): LocalSession[];
+  /** The sessions that are in memory. */
+  residents(): LocalSession[];
   local(id: string, principal: string): LocalSession | undefined;
 };
 
-export function createSessions({ world, maxSessions, idleMs, family, onTrouble }: SessionsOptions): LocalSessions {
-  const { store, scopes, streams } = world;
-  const live = new Map<string, Live>();
-  const sweeper = startSweeper({ store, live, idleMs, onTrouble });
-
-  function bring(identity: Identity): Live {
-    const { id } = identity;
-    const onGone = () => {
-      live.delete(id);
-      streams.forget(id);
-    };
-    return createLive({ world, identity, idleMs, onGone, onTrouble });
-  }
-
-  function begin(id: string, found: Live): void {
-    live.set(id, found);
-    streams.skip(id);
-    found.actor.send({ type: 'committed' });
-  }
+export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }: SessionsOptions): LocalSessions {
+  const { world, store, scopes, streams } = ports;
+  const residents = new Map<string, Resident>();
+  const home: Home = { ports, residents, idleMs, onTrouble };
+  const stopWatching = watchRows(home);
 
   async function open({ principal, door, scope, params }: Opening) {
     if (!scopes.has(scope)) throw new TroupeError('unknownServer', `there is no ${nameOf(scope)} here`);
@@ -58,40 +41,37 @@ export function createSessions({ world, maxSessions, idleMs, family, onTrouble }
         'troupe cannot be a server of itself; remove that server from its configuration',
       );
     await makeRoom(principal);
-    const id = randomBytes(16).toString('base64url');
-    const opened = bring({ id, principal, door, scope, era, capabilities, level: undefined });
-    const now = Date.now();
-    const row = [id, principal, door, scope, era, JSON.stringify(client), JSON.stringify(capabilities), now, now];
-    try {
-      await store.commit('addSession', row);
-    } catch (error) {
-      opened.actor.send({ type: 'refused' });
-      throw error;
-    }
-    begin(id, opened);
+    const id = world.random(16).toString('base64url');
+    const identity: Identity = { id, principal, door, scope, era, capabilities, level: undefined };
+    const opened = createResident(home, { identity, client, savedAt: world.date() });
+    send(opened, 'open');
+    await opened.writing;
     const members = scopes.members({ scope, principal, session: id });
     return { session: opened.host, result: initializeResult(era, scope, members) };
   }
 
-  /** A host that never says goodbye must not keep others of its principal out: the one unused for longest goes. */
+  /** A host that never says goodbye must not keep others of its principal out: the session unused for longest is ended. */
   async function makeRoom(principal: string): Promise<void> {
     const count = store.get<{ count: number }>('countSessions', [principal])?.count ?? 0;
     if (count < maxSessions) return;
-    const idle = store.all<{ id: string }>('leastUsedSessions', [principal]).find(({ id }) => !live.get(id)?.holders);
-    if (!idle)
+    const unused = store.all<{ id: string }>('leastUsedSessions', [principal]).find(({ id }) => {
+      const resident = residents.get(id);
+      return !resident || !isOpen(resident);
+    });
+    if (!unused)
       throw new TroupeError('busy', `${maxSessions} sessions are open; close one, or raise x-troupe.http.maxSessions`);
-    await store.commit('endSession', [Date.now(), idle.id]);
-    live.get(idle.id)?.actor.send({ type: 'ended' });
+    const resident = residents.get(unused.id);
+    if (resident) await resident.host.end();
+    else await store.commit('endSession', [world.date(), unused.id]);
   }
 
   function find(id: string, principal: string): HostSession | undefined {
-    const known = live.get(id);
+    const known = residents.get(id);
     if (known) return known.host.principal === principal ? known.host : undefined;
     const row = store.get<SessionRow>('session', [id]);
-    if (!row || row.principal !== principal || row.used_at < Date.now() - idleMs) return undefined;
-    const found = bring(identityOf(row));
-    begin(id, found);
-    void found.session.restore().catch(onTrouble);
+    if (!row || row.principal !== principal || row.used_at < world.date() - idleMs) return undefined;
+    const found = createResident(home, { identity: identityOf(row), savedAt: row.used_at });
+    send(found, 'found');
     return found.host;
   }
 
@@ -100,29 +80,56 @@ export function createSessions({ world, maxSessions, idleMs, family, onTrouble }
     find,
     hasScope: scopes.has,
     streams,
-    live: () => [...live.values()].map(({ session }) => session),
+    residents: () => [...residents.values()].map(({ session }) => session),
     local: (id, principal) => {
-      const found = live.get(id);
+      const found = residents.get(id);
       return found?.host.principal === principal ? found.session : undefined;
     },
     get count() {
-      return live.size;
+      return residents.size;
     },
     async close(): Promise<void> {
-      sweeper.stop();
+      stopWatching();
       streams.close();
-      for (const { actor } of live.values()) actor.stop();
-      live.clear();
+      for (const resident of residents.values()) send(resident, 'stop');
     },
   };
 }
 
-function identityOf(row: SessionRow): Identity {
-  const { id, principal, scope, level } = row;
+const WATCH_MS = 1_000;
+const EXPIRE_EVERY = 60;
+
+/** The disk does not tell which rows another daemon has ended, nor which have expired. Returns how to stop watching. */
+function watchRows({ ports, residents, idleMs, onTrouble }: Home): () => void {
+  const { world, store } = ports;
+  let lookedAt = world.date();
+  let looks = 0;
+
+  return world.every(WATCH_MS, () => {
+    try {
+      // A little of the time before is looked at again: the clocks of two processes need not agree.
+      for (const { id } of store.all<{ id: string }>('sessionsEnded', [lookedAt - 2 * WATCH_MS])) {
+        const resident = residents.get(id);
+        if (resident) send(resident, 'row.ended');
+      }
+      lookedAt = world.date();
+      if (looks++ % EXPIRE_EVERY === 0) store.write('expireSessions', [lookedAt, lookedAt - idleMs]);
+    } catch (error) {
+      onTrouble(error);
+    }
+  });
+}
+
+function identityOf({ id, principal, door, scope, level, capabilities, ...row }: SessionRow): Identity {
   const era = eraOf(row.era) ?? LATEST;
   return {
-    ...{ id, principal, scope, door: row.door as Door, era },
-    ...{ capabilities: capabilitiesOf(JSON.parse(row.capabilities), era), level: levelOf(level ?? undefined) },
+    id,
+    principal,
+    door: door as HostDoor,
+    scope,
+    era,
+    capabilities: capabilitiesOf(JSON.parse(capabilities), era),
+    level: levelOf(level ?? undefined),
   };
 }
 

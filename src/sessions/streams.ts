@@ -1,15 +1,19 @@
-// Streams that a host may leave and come back to. Every event is on the disk before anybody sees it; its number is the
-// disk's own, so that it is higher than every earlier one whichever daemon wrote it.
+// Streams that a host may leave and come back to. Every event is on the disk before any reader sees it, and readers read from
+// the disk, so that none misses an event or sees one twice. The number of an event is the disk's own: it is higher than every
+// earlier one, whichever daemon wrote it.
 
-import { createHash, randomBytes } from 'node:crypto';
-import { TroupeError } from '../protocol/failures.ts';
-import type { Store, StreamRow } from '../store/store.ts';
-import type { Stream, Streams } from './host.ts';
-import { createReaders, eventId } from './readers.ts';
+import { createHash } from 'node:crypto';
+import { FAILURES, TroupeError } from '../protocol/failures.ts';
+import type { EventRow, Store, StreamRow } from '../store/store.ts';
+import type { World } from '../world/world.ts';
+import type { Stream, StreamEvent, Streams } from './host.ts';
 
 export type StreamsOptions = {
+  readonly world: World;
   readonly store: Store;
+  /** This daemon's name among those on the state directory. */
   readonly daemon: string;
+  /** Whether the daemon of that name runs; one that does not will never end its streams. */
   readonly isAlive: (daemon: string) => boolean;
   /** How many requests of one session may be streaming at once. */
   readonly maxStreams: number;
@@ -19,33 +23,31 @@ export type StreamsOptions = {
 export type LocalStreams = Streams & {
   /** A message that belongs to no request of that session. */
   tell(session: string, frame: Buffer): void;
-  /** Whether somebody reads, or has read, the session's standing stream. */
+  /** Whether the session's standing stream has, or had, a reader. */
   isRead(session: string): boolean;
-  /** From here on a reader that says nothing of where it was gets what comes next. */
+  /** From here on a reader that does not say where it was begins with the next event. */
   skip(session: string): void;
   forget(session: string): void;
   close(): void;
 };
 
-/** What one session's standing stream keeps: nobody's silence may push out what others come back for. */
+/** How many events one session's standing stream keeps, so that it cannot push out the streams of others. */
 const STANDING_EVENTS = 1_000;
 
 export function createStreams(options: StreamsOptions): LocalStreams {
-  const { store, daemon, maxStreams, onTrouble } = options;
+  const { world, store, daemon, maxStreams, onTrouble } = options;
+  /** How many requests of each session are streaming. */
   const open = new Map<string, number>();
   /** How far the standing stream of each session was read, and how much it was told. */
   const standings = new Map<string, { readTo: number; told: number }>();
-  const readers = createReaders({
-    ...options,
-    onRead(stream, seq) {
-      const standing = standings.get(stream);
-      if (standing) standing.readTo = seq;
-    },
+  const readers = createReaders(options, (stream, seq) => {
+    const standing = standings.get(stream);
+    if (standing) standing.readTo = seq;
   });
 
   function append(stream: string, message: Buffer, isLast: boolean): void {
     const frame = withoutNewline(message);
-    store.commit('addEvent', [stream, frame, isLast ? 1 : 0, Date.now()]).then(
+    store.commit('addEvent', [stream, frame, isLast ? 1 : 0, world.date()]).then(
       () => readers.wake(stream),
       (error) => {
         onTrouble(error);
@@ -65,9 +67,9 @@ export function createStreams(options: StreamsOptions): LocalStreams {
   return {
     async open(session, requestId): Promise<Stream> {
       count(session, 1);
-      const id = randomBytes(12).toString('base64url');
+      const id = world.random(12).toString('base64url');
       try {
-        await store.commit('addStream', [id, session, requestId, daemon, Date.now()]);
+        await store.commit('addStream', [id, session, requestId, daemon, world.date()]);
       } catch (error) {
         count(session, -1);
         throw error;
@@ -106,8 +108,171 @@ export function createStreams(options: StreamsOptions): LocalStreams {
   };
 }
 
-/** The standing stream needs no row of its own: whoever knows the session knows its name. */
+/** The standing stream needs no row of its own: its name follows from the session's. */
 const standingOf = (session: string): string => createHash('sha256').update(session).digest('base64url').slice(0, 16);
+
+const eventId = (stream: string, seq: number): string => `${stream}.${seq}`;
 
 const NEWLINE = 0x0a;
 const withoutNewline = (frame: Buffer): Buffer => (frame.at(-1) === NEWLINE ? frame.subarray(0, -1) : frame);
+
+// ── Reading ──────────────────────────────────────────────────────────────────
+
+type Reader = {
+  after: number;
+  isReading: boolean;
+  readonly onEvent: (event: StreamEvent) => unknown;
+  readonly onEnd: () => void;
+};
+
+/** How soon a reader sees the events that another daemon wrote, and that the daemon has died. */
+const LOOK_MS = 100;
+const DEAD_MS = 2_000;
+
+/** Our own commits wake the readers here; a small query from time to time finds what another daemon wrote. */
+function createReaders(options: StreamsOptions, onRead: (stream: string, seq: number) => void) {
+  const { store, isAlive, onTrouble } = options;
+  const readers = new Map<string, Set<Reader>>();
+  const watch = watchOthers(options, { streams: () => readers.keys(), wake });
+
+  function wake(stream: string): void {
+    for (const reader of readers.get(stream) ?? []) attempt(() => read(stream, reader), onTrouble);
+  }
+
+  function read(stream: string, reader: Reader): void {
+    if (reader.isReading) return; // the reading under way will come to this event too
+    reader.isReading = true;
+    let rows: EventRow[] = [];
+    do {
+      rows = store.all<EventRow>('eventsAfter', [stream, reader.after]);
+      for (const { seq, frame, is_last } of rows) {
+        if (!readers.get(stream)?.has(reader)) return;
+        if (reader.onEvent({ id: eventId(stream, seq), frame }) === false) return leave(stream, reader);
+        reader.after = seq;
+        onRead(stream, seq);
+        if (is_last) return finish(stream, reader);
+      }
+    } while (rows.length > 0);
+    reader.isReading = false;
+  }
+
+  function finish(stream: string, reader: Reader): void {
+    leave(stream, reader);
+    reader.onEnd();
+  }
+
+  function leave(stream: string, reader: Reader): void {
+    const all = readers.get(stream);
+    all?.delete(reader);
+    if (all?.size === 0) readers.delete(stream);
+    if (readers.size === 0) watch.stop();
+  }
+
+  const follow: Streams['follow'] = ({ stream, after }, onEvent, onEnd) => {
+    const reader: Reader = { after, isReading: false, onEvent, onEnd };
+    readers.set(stream, (readers.get(stream) ?? new Set()).add(reader));
+    watch.start();
+    const owner = watch.foreignOwner(stream);
+    if (owner !== undefined && !isAlive(owner)) watch.interrupt(owner);
+    // Asked before reading: the last event may come in between, and is read then.
+    const wasOver = store.get<StreamRow>('stream', [stream])?.is_over === 1;
+    read(stream, reader);
+    if (wasOver && readers.get(stream)?.has(reader)) finish(stream, reader);
+    return () => leave(stream, reader);
+  };
+
+  return {
+    follow,
+    wake,
+    isRead: (stream: string): boolean => readers.has(stream),
+    /** An event that the disk refused goes to the readers of this moment; they cannot come back to it. */
+    handOver(stream: string, frame: Buffer, isLast: boolean): void {
+      for (const reader of readers.get(stream) ?? []) {
+        reader.onEvent({ id: '', frame });
+        if (isLast) finish(stream, reader);
+      }
+    },
+    close(): void {
+      watch.stop();
+      readers.clear();
+    },
+  };
+}
+
+// ── Streams of other daemons ─────────────────────────────────────────────────
+
+const INTERRUPTED = JSON.stringify({
+  code: FAILURES.lost.rpc,
+  message: 'troupe was interrupted; the request was sent and its outcome is unknown',
+  data: { troupe: { code: 'lost', delivery: 'outcome unknown' } },
+});
+
+type Watched = {
+  /** The streams that are being read. */
+  readonly streams: () => Iterable<string>;
+  readonly wake: (stream: string) => void;
+};
+
+function watchOthers({ world, store, daemon, isAlive, onTrouble }: StreamsOptions, { streams, wake }: Watched) {
+  let stops: (() => void)[] = [];
+  let seen = newest();
+  interrupt(daemon); // the streams that an earlier life of ours began would never end
+
+  function newest(): number {
+    return store.get<{ seq: number | null }>('newestEvent')?.seq ?? 0;
+  }
+
+  /** Ends only what that daemon had begun before: its next life may already have streams of its own. */
+  function interrupt(name: string): void {
+    const now = world.date();
+    store.commit('interruptStreams', [INTERRUPTED, now, name, now]).then(look, onTrouble);
+  }
+
+  function look(): void {
+    if (stops.length === 0) return;
+    attempt(() => {
+      const upTo = newest();
+      if (upTo === seen) return;
+      for (const { stream } of store.all<{ stream: string }>('streamsSince', [seen])) wake(stream);
+      seen = upTo;
+    }, onTrouble);
+  }
+
+  function lookForDead(): void {
+    const dead = new Set<string>();
+    attempt(() => {
+      for (const stream of streams()) {
+        const owner = foreignOwner(stream);
+        if (owner !== undefined && !dead.has(owner) && !isAlive(owner)) dead.add(owner);
+      }
+    }, onTrouble);
+    for (const owner of dead) interrupt(owner);
+  }
+
+  /** The other daemon that is to end this stream, if one is. */
+  function foreignOwner(stream: string): string | undefined {
+    const row = store.get<StreamRow>('stream', [stream]);
+    return row && row.is_over === 0 && row.daemon !== daemon ? row.daemon : undefined;
+  }
+
+  return {
+    interrupt,
+    foreignOwner,
+    start(): void {
+      if (stops.length === 0) stops = [world.every(LOOK_MS, look), world.every(DEAD_MS, lookForDead)];
+    },
+    stop(): void {
+      for (const stop of stops) stop();
+      stops = [];
+    },
+  };
+}
+
+/** Trouble with the disk is told; it must not end the daemon from within a timer. */
+function attempt(work: () => void, onTrouble: (error: unknown) => void): void {
+  try {
+    work();
+  } catch (error) {
+    onTrouble(error);
+  }
+}

@@ -2,7 +2,7 @@
 
 import type { View } from '../catalog/view.ts';
 import { withTextAt } from '../protocol/edit.ts';
-import { TroupeError } from '../protocol/failures.ts';
+import { errorObject, failureOf, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
 import { hasName, rowOf, type TargetPath } from '../protocol/methods.ts';
 
@@ -51,3 +51,12 @@ export function resource(view: View, params: Buffer, path: readonly string[] = [
 
 const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>
   from === to ? params : (withTextAt(params, path, to) ?? params);
+
+/** The error object of whatever went wrong with a request of a host. */
+export function errorOf(error: unknown): Buffer {
+  if (error instanceof NotFound) return rpcError(-32002, error.message, { uri: error.uri });
+  return errorObject(failureOf(error));
+}
+
+export const rpcError = (code: number, message: string, data?: object): Buffer =>
+  Buffer.from(JSON.stringify({ code, message, ...(data && { data }) }));

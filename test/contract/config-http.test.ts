@@ -8,8 +8,7 @@ import { formatComplaint } from '../../src/config/complaints.ts';
 import { addressOf, isHttpFlag } from '../../src/config/http.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import { pathsOf } from '../../src/config/paths.ts';
-import { portsToTry, rememberPort } from '../../src/doors/http/port.ts';
-import { tokenToShow, withToken } from '../../src/doors/http/token.ts';
+import { portsToTry, rememberPort, tokenToShow, withToken } from '../../src/doors/http/port-and-token.ts';
 import { environmentOf } from '../../src/operations/status.ts';
 import { scratch } from '../support/scratch.ts';
 

@@ -4,7 +4,7 @@ import diagnostics from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { routeOf } from '../../src/doors/http/routes.ts';
+import { routeOf } from '../../src/doors/http/request.ts';
 import { failureOf, TroupeError } from '../../src/protocol/failures.ts';
 import { eventually } from '../support/eventually.ts';
 import { BOTH, door } from '../support/http-door.ts';
@@ -120,5 +120,5 @@ describe('the listening socket', () => {
 
 it('a path is the same one whatever its query says', () => {
   for (let n = 0; n < 300; n++) expect(routeOf(`/mcp?n=${n}`)).toBe(routeOf('/mcp'));
-  expect(routeOf('/messages?sessionId=a')).toEqual({ place: 'messages', scope: '' });
+  expect(routeOf('/messages?sessionId=a')).toEqual({ endpoint: 'messages', scope: '' });
 });

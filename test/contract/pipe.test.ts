@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { openControl } from '../../src/doors/control.ts';
 import { pipeDoor } from '../../src/doors/pipe.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LittleSessions, littleSessions } from '../support/little-sessions.ts';
 import { scratch } from '../support/scratch.ts';
@@ -19,7 +20,7 @@ async function daemon(sessions: LittleSessions = littleSessions({ scopes: ['', '
   const control = await openControl({
     path,
     ports: { status: () => ({ ok: true }) } as never,
-    mcp: pipeDoor(sessions, console.error),
+    mcp: pipeDoor({ world: realWorld, sessions, onFault: console.error }),
   });
   const clients = new Set<ReturnType<typeof connect>>();
   return {

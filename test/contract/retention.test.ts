@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createStreams } from '../../src/sessions/streams.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
 
@@ -54,6 +55,7 @@ it('keeps the newest hundred thousand events, and gives no number twice', async 
 
 it('keeps no more than a thousand events of one standing stream, the newest', async () => {
   const options = {
+    world: realWorld,
     store,
     daemon: 'daemon',
     isAlive: () => true,

@@ -1,17 +1,24 @@
 // A host's roots are asked for when they may be others, one question at a time and not too often, and where the host listens.
 
 import { describe, expect, it, vi } from 'vitest';
-import type { Door } from '../../src/calls/call.ts';
 import type { Offers } from '../../src/roots/offers.ts';
-import { createHostRoots } from '../../src/sessions/roots.ts';
+import type { HostDoor } from '../../src/sessions/host.ts';
+import { createHostRoots } from '../../src/sessions/host-roots.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 
-function stage({ door = 'stdio' as Door, capabilities = { roots: {} } as object, answerMs = 10_000, paceMs = 0 } = {}) {
+function stage({
+  door = 'stdio' as HostDoor,
+  capabilities = { roots: {} } as object,
+  answerMs = 10_000,
+  paceMs = 0,
+} = {}) {
   const kept: [session: string, offers: Offers | undefined][] = [];
   const heard: any[] = [];
   const send = (frame: Buffer) => void heard.push(JSON.parse(frame.toString()));
   const state = { isConnected: door !== 'http' };
   const roots = createHostRoots({
+    world: realWorld,
     roots: { host: async (...given) => void kept.push(given) },
     identity: { id: 'one', door, capabilities },
     connection: () => (state.isConnected ? send : undefined),

@@ -6,6 +6,7 @@ import { ERAS, type Era } from '../../src/protocol/eras.ts';
 import { named } from '../../src/sessions/calls.ts';
 import { capabilitiesOf, readInitialize } from '../../src/sessions/initialize.ts';
 import { createQuestions } from '../../src/sessions/questions.ts';
+import { realWorld } from '../../src/world/world.ts';
 
 const ALL = { elicitation: { form: {}, url: {} }, sampling: { tools: {} } };
 const text = (words: string) => ({ type: 'text', text: words });
@@ -35,7 +36,7 @@ const initialized = (declared: unknown, protocolVersion: string) =>
 function askedOf(host: Parameters<typeof createQuestions>[0]): Name[] {
   const told: string[] = [];
   const line = { tell: (frame: Buffer) => void told.push(frame.toString()), answer: () => {} };
-  const questions = createQuestions(host, () => {});
+  const questions = createQuestions(host, () => {}, realWorld);
   return NAMES.filter((name) => {
     const method = name === 'form' || name === 'url' ? 'elicitation/create' : 'sampling/createMessage';
     const params = Buffer.from(JSON.stringify(QUESTIONS[name]));
@@ -56,7 +57,7 @@ describe('a host that declares everything', () => {
   });
 
   test('knows what to do with an address only if its version has them', () => {
-    const handling = ERAS.filter((era) => createQuestions(initialized(ALL, era), () => {}).handlesUrls);
+    const handling = ERAS.filter((era) => createQuestions(initialized(ALL, era), () => {}, realWorld).handlesUrls);
     expect(handling).toEqual(['2025-11-25']);
   });
 });

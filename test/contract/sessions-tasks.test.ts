@@ -5,11 +5,11 @@ import type { TaskView } from '../../src/calls/call.ts';
 import type { TaskSupport } from '../../src/catalog/task-support.ts';
 import { errorFrame } from '../../src/protocol/compose.ts';
 import { codecOf, type Era } from '../../src/protocol/eras.ts';
+import { createHostTasks } from '../../src/sessions/host-tasks.ts';
+import type { Identity, SessionPorts } from '../../src/sessions/ports.ts';
 import { createQuestions } from '../../src/sessions/questions.ts';
-import { errorOf } from '../../src/sessions/refusals.ts';
-import type { Identity } from '../../src/sessions/session.ts';
-import { createTasks } from '../../src/sessions/tasks.ts';
-import type { World } from '../../src/sessions/world.ts';
+import { errorOf } from '../../src/sessions/targets.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { orderedTasks } from '../support/ordered-tasks.ts';
 
@@ -27,15 +27,17 @@ const done = (result: string) => ({ ok: true as const, result: Buffer.from(resul
 /** A host that sees the server `s` under its own names, or all servers at once. */
 function host({ scope = 's', era = '2025-11-25' as Era, support = undefined as TaskSupport | undefined } = {}) {
   const little = orderedTasks();
+  const open = { count: 0 };
   const delivered: any[] = [];
   const identity: Identity = {
     ...{ id: 'session', principal: 'p', door: 'http', scope, era, level: undefined },
     capabilities: codecOf(era).clientCapabilities({ elicitation: {} }),
   };
-  const questions = createQuestions(identity, (frame) => delivered.push(parsed(frame)));
-  const world = { ...little, scopes: { taskSupport: () => support } } as unknown as World;
-  const tasks = createTasks({
-    ...{ world, identity, questions, viewer: { scope, principal: 'p', session: 'session' } },
+  const questions = createQuestions(identity, (frame) => delivered.push(parsed(frame)), realWorld);
+  const ports = { world: realWorld, ...little, scopes: { taskSupport: () => support } } as unknown as SessionPorts;
+  const presence = { enter: () => void open.count++, leave: () => void open.count-- };
+  const tasks = createHostTasks({
+    ...{ ports, presence, identity, questions, viewer: { scope, principal: 'p', session: 'session' } },
     view: () => ({ find: (_: string, name: string) => ({ server: 's', name: name.replace('s__', '') }) }) as any,
     isLoud: (_, level) => level !== 'debug',
     deliver: (frame) => void delivered.push(parsed(frame)),
@@ -58,7 +60,7 @@ function host({ scope = 's', era = '2025-11-25' as Era, support = undefined as T
     return { told, answers, answer: () => eventually(() => answers[0] ?? false) };
   }
   const create = async (params: object | string): Promise<any> => parsed(await tasks.create(bytes(params)));
-  return { ...little, tasks, questions, request, create, delivered };
+  return { ...little, open, tasks, questions, request, create, delivered };
 }
 
 describe('a call with task', () => {
@@ -132,16 +134,16 @@ describe('a call with task', () => {
 
 describe('who waits for a result', () => {
   test('gets the bytes of the result with the id of the task, in place of one that the server wrote', async () => {
-    const { create, request, end, attending, tasks } = host();
+    const { create, request, end, attending, open } = host();
     await create({ name: 't', task: {} });
     const waiting = request('7', 'tasks/result', { taskId: 'task-1' });
-    expect(tasks.waiting).toBe(1);
+    expect(open.count).toBe(1);
     end('task-1', done(`{"content":[],"_meta":{"${RELATED}":{"taskId":"theirs"},"y":2}}`));
     expect(await waiting.answer()).toEqual({
       ...{ jsonrpc: '2.0', id: 7 },
       result: { content: [], _meta: { [RELATED]: { taskId: 'task-1' }, y: 2 } },
     });
-    expect([tasks.waiting, attending.size]).toEqual([0, 0]);
+    expect([open.count, attending.size]).toEqual([0, 0]);
   });
 
   test('gets the very error of the call', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { StreamEvent } from '../../src/sessions/host.ts';
 import { createStreams, type LocalStreams, type StreamsOptions } from '../../src/sessions/streams.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
 
@@ -26,7 +27,15 @@ afterEach(async () => {
 
 function streamsOf(daemon: string, more: Partial<StreamsOptions> = {}): LocalStreams {
   const onTrouble = (error: unknown) => troubles.push(error);
-  const streams = createStreams({ store, daemon, isAlive: () => true, maxStreams: 2, onTrouble, ...more });
+  const streams = createStreams({
+    world: realWorld,
+    store,
+    daemon,
+    isAlive: () => true,
+    maxStreams: 2,
+    onTrouble,
+    ...more,
+  });
   made.push(streams);
   return streams;
 }

@@ -15,6 +15,7 @@ import { TroupeError } from '../../src/protocol/failures.ts';
 import type { Frame } from '../../src/protocol/frame.ts';
 import { member, stringOf } from '../../src/protocol/json.ts';
 import type { HostSession, Line, Sessions, Streams } from '../../src/sessions/host.ts';
+import { realWorld } from '../../src/world/world.ts';
 
 export const BOTH = 'application/json, text/event-stream';
 export const SETTINGS: HttpSettings = {
@@ -149,6 +150,7 @@ export type DoorOptions = Partial<Omit<HttpOptions, 'settings'>> & { readonly se
 export async function door({ settings = {}, ...options }: DoorOptions = {}) {
   const played = handmadeSessions(settings.maxSessions);
   const opened = await openHttp({
+    world: realWorld,
     ...{ address: { host: '127.0.0.1', port: 0 }, sessions: played.sessions, logger: pino({ level: 'silent' }) },
     ...options,
     timing: { drainMs: 100, ...options.timing },

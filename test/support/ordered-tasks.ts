@@ -2,7 +2,7 @@
 
 import type { Answer, Ask, Asking, Outcome, TaskView } from '../../src/calls/call.ts';
 import { TroupeError } from '../../src/protocol/failures.ts';
-import type { Attend } from '../../src/sessions/world.ts';
+import type { Attend } from '../../src/sessions/ports.ts';
 import type { Order, Principal, Tasks } from '../../src/tasks/task.ts';
 
 const PAGE = 3;

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket } from 'ws';
 import { websocketDoor } from '../../src/doors/websocket.ts';
+import { realWorld } from '../../src/world/world.ts';
 import { eventually } from './eventually.ts';
 import { littleSessions } from './little-sessions.ts';
 
@@ -13,6 +14,7 @@ export async function door({ keepAliveMs = 60_000, maxBodyBytes = 2 ** 20, maxSe
   const sessions = littleSessions({ scopes: ['', 'files'], limit });
   const faults: string[] = [];
   const websocket = websocketDoor({
+    world: realWorld,
     ...{ sessions, settings: { keepAliveMs, maxBodyBytes, maxSessions } },
     logger: { error: (text) => faults.push(text) },
   });

@@ -1,8 +1,10 @@
 // Server-sent events on one response: how they are written, and that a connection with nothing to say is kept alive.
 
-import { isGone, onGone, type Visit } from './visit.ts';
+import type { World } from '../../world/world.ts';
+import { type HttpRequest, isGone, onGone } from './request.ts';
 
 export type EventOptions = {
+  readonly world: World;
   readonly keepAliveMs: number;
   /** Called at every sign of life that is due. */
   readonly onTick?: () => void;
@@ -10,32 +12,36 @@ export type EventOptions = {
 
 /** How long a host should wait before it comes back to a stream that we closed. */
 export const RETRY_MS = 500;
-/** What may wait in memory for a reader that nobody can send to the disk. */
+/** How many bytes may wait in memory for a reader of events that are not on the disk. */
 const MOST_UNREAD = 16 * 1024 * 1024;
 
 /** The head of the response, and a comment from time to time until it is closed. */
-export function startEvents(visit: Visit, headers: readonly string[], options: EventOptions): void {
-  const { res, cors } = visit;
+export function startEvents(http: HttpRequest, headers: readonly string[], options: EventOptions): void {
+  const { res, cors } = http;
   res.writeHead(200, [
-    ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no'],
+    'Content-Type',
+    'text/event-stream',
+    'Cache-Control',
+    'no-cache, no-transform',
+    'X-Accel-Buffering',
+    'no',
     ...headers,
     ...cors,
   ]);
   res.flushHeaders();
   let wasStuck = false;
   const tick = (): void => {
-    // One that has read nothing between two ticks is gone, or as good as; it can come back.
+    // A reader that has read nothing between two ticks is as good as gone; it can come back.
     if (wasStuck && res.writableNeedDrain) return void res.destroy();
     wasStuck = res.writableNeedDrain;
     if (!wasStuck) res.write(': still here\n\n');
     options.onTick?.();
   };
-  const timer = options.keepAliveMs > 0 ? setInterval(tick, options.keepAliveMs) : undefined;
-  onGone(visit, () => clearInterval(timer));
+  if (options.keepAliveMs > 0) onGone(http, options.world.every(options.keepAliveMs, tick));
 }
 
-/** The frame is one line; a newline at its end is not part of the message. An event without id cannot be come back to. */
-export function writeEvent({ res }: Visit, frame: Buffer, id: string): void {
+/** The frame is one line; a newline at its end is not part of the message. No reader can come back to an event without id. */
+export function writeEvent({ res }: HttpRequest, frame: Buffer, id: string): void {
   const head = id === '' ? 'event: message\ndata: ' : `event: message\nid: ${id}\ndata: `;
   const size = frame.at(-1) === NEWLINE ? frame.length - 1 : frame.length;
   const bytes = Buffer.allocUnsafe(head.length + size + 2);
@@ -48,19 +54,19 @@ export function writeEvent({ res }: Visit, frame: Buffer, id: string): void {
 
 const NEWLINE = 0x0a;
 
-/** An event that is on no disk, for a reader that must keep up or be let go. */
-export function writeLive(visit: Visit, frame: Buffer): void {
-  if (isGone(visit) || visit.res.writableEnded) return;
-  writeEvent(visit, frame, '');
-  if (visit.res.writableLength > MOST_UNREAD) visit.res.destroy();
+/** An event that is on no disk: a reader that does not keep up is let go. */
+export function writeLive(http: HttpRequest, frame: Buffer): void {
+  if (isGone(http) || http.res.writableEnded) return;
+  writeEvent(http, frame, '');
+  if (http.res.writableLength > MOST_UNREAD) http.res.destroy();
 }
 
 /** Says where the stream begins, so that even a reader that heard nothing can come back. */
-export function writePrimer({ res }: Visit, id: string): void {
+export function writePrimer({ res }: HttpRequest, id: string): void {
   res.write(`id: ${id}\nretry: ${RETRY_MS}\ndata: \n\n`);
 }
 
 /** Ends the response but not the stream: the host is to come back for the rest. */
-export function endForNow({ res }: Visit): void {
+export function endForNow({ res }: HttpRequest): void {
   if (!res.writableEnded) res.end(`retry: ${RETRY_MS}\n\n`);
 }

@@ -1,38 +1,38 @@
-// One POST and the answer to its request: plain JSON if it comes soon and alone, else a stream of events which the host
-// can come back to. A host that leaves cancels nothing: what comes then goes to its stream, if it has one.
-// Nearly every call is one of these, so one that is answered soon makes little more than its record and its line.
+// One request in a POST and its answer: plain JSON if the answer comes soon and nothing before it, else a stream of events
+// which the host can come back to. A host that leaves cancels nothing: what comes later goes to the stream, if there is one.
+// Nearly every call is such an exchange, so one that is answered soon makes little more than its record and its line.
 
 import { createDeadlines, type Deadlines, type Due, now } from '../../calls/deadlines.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
 import type { HostSession, Line, Stream } from '../../sessions/host.ts';
+import type { HttpContext } from './context.ts';
 import { startEvents, writeLive } from './events.ts';
 import { readStream } from './reading.ts';
-import { type House, isGone, refuseThrown, sendJson, type Visit } from './visit.ts';
+import { type HttpRequest, isGone, refuseThrown, sendJson } from './request.ts';
 
 /** Waits for its answer until the deadline, then becomes a stream. */
 export type Exchange = Due & {
-  readonly house: House;
-  readonly visit: Visit;
+  readonly door: HttpContext;
+  readonly http: HttpRequest;
   readonly session: HostSession;
   readonly id: string;
   readonly leave: () => void;
   isStream: boolean;
   isAnswered: boolean;
-  /** What has come while the stream is being committed. */
+  /** The messages that have come while the stream is being committed. */
   held: Message[] | undefined;
   append: Stream['append'] | undefined;
 };
 type Message = { readonly frame: Buffer; readonly isLast: boolean };
 
-export type Patience = Deadlines<Exchange>;
-export const createPatience = (): Patience => createDeadlines<Exchange>(becomeStream);
+export const createPatience = (): Deadlines<Due> => createDeadlines<Exchange>(becomeStream);
 
-export function beginExchange(house: House, visit: Visit, session: HostSession, id: string): Line {
+export function beginExchange(door: HttpContext, http: HttpRequest, session: HostSession, id: string): Line {
   const exchange: Exchange = {
-    deadline: now() + house.timing.patienceMs,
+    deadline: now() + door.timing.patienceMs,
     slot: -1,
-    house,
-    visit,
+    door,
+    http,
     session,
     id,
     leave: session.hold(),
@@ -41,58 +41,62 @@ export function beginExchange(house: House, visit: Visit, session: HostSession, 
     held: undefined,
     append: undefined,
   };
-  house.owed.count += 1;
-  house.patience.add(exchange);
+  door.owed.add();
+  door.patience.add(exchange);
   return { tell: (frame) => tell(exchange, frame), answer: (frame) => answer(exchange, frame) };
 }
 
 function tell(exchange: Exchange, frame: Buffer): void {
   becomeStream(exchange);
-  if (exchange.isStream) put(exchange, frame, false); // else nobody is there to hear it
+  if (exchange.isStream) put(exchange, frame, false); // else the host has left
 }
 
 function answer(exchange: Exchange, frame: Buffer): void {
-  const { house, visit } = exchange;
+  const { door, http } = exchange;
   if (exchange.isAnswered) return;
   exchange.isAnswered = true;
-  house.patience.remove(exchange);
-  house.owed.count -= 1;
+  door.patience.remove(exchange);
+  door.owed.remove();
   exchange.leave();
   if (exchange.isStream) put(exchange, frame, true);
-  else sendJson(visit, 200, frame);
+  else sendJson(http, 200, frame);
 }
 
 function becomeStream(exchange: Exchange): void {
-  const { house, visit, session, id } = exchange;
-  house.patience.remove(exchange);
-  if (exchange.isStream || isGone(visit)) return;
+  const { door, http, session, id } = exchange;
+  door.patience.remove(exchange);
+  if (exchange.isStream || isGone(http)) return;
   exchange.isStream = true;
-  house.sessions.streams
+  door.sessions.streams
     .open(session.id, id)
     .then(
-      (stream) => keep(exchange, stream),
-      (error) => keepNothing(exchange, error),
+      (stream) => useStream(exchange, stream),
+      (error) => goWithoutStream(exchange, error),
     )
-    // What is kept cannot be read: the request goes on, and its host hears that nobody knows what becomes of it.
-    .catch((error) => refuseThrown(visit, house, error, { id, delivery: 'outcome unknown' }));
+    // The stream cannot be read from the disk: the request goes on, and its host hears that the outcome is unknown.
+    .catch((error) => refuseThrown(http, door, error, { id, delivery: 'outcome unknown' }));
 }
 
-function keep(exchange: Exchange, stream: Stream): void {
-  const { house, visit, session } = exchange;
+function useStream(exchange: Exchange, stream: Stream): void {
+  const { door, http, session } = exchange;
   release(exchange, stream.append);
-  const place = { stream: stream.id, after: 0 };
-  if (!isGone(visit)) readStream(house, { visit, session, place, primer: stream.primer });
+  const start = { stream: stream.id, after: 0 };
+  if (!isGone(http)) readStream(door, { http, session, start, primer: stream.primer });
 }
 
 /** Without a disk, or beyond the limit, the host still hears everything; it only cannot come back for it. */
-function keepNothing(exchange: Exchange, error: unknown): void {
-  const { house, visit, session } = exchange;
+function goWithoutStream(exchange: Exchange, error: unknown): void {
+  const { door, http, session } = exchange;
   if (!(error instanceof TroupeError && error.code === 'busy'))
-    house.logger.warn({ door: 'http' }, `a stream is not kept: ${sentence(error)}`);
-  if (!isGone(visit)) startEvents(visit, ['Mcp-Session-Id', session.id], house.settings);
+    door.logger.warn({ door: 'http' }, `a stream is not kept: ${sentence(error)}`);
+  if (!isGone(http))
+    startEvents(http, ['Mcp-Session-Id', session.id], {
+      world: door.world,
+      keepAliveMs: door.settings.keepAliveMs,
+    });
   release(exchange, (frame, isLast) => {
-    writeLive(visit, frame);
-    if (isLast) visit.res.end();
+    writeLive(http, frame);
+    if (isLast) http.res.end();
   });
 }
 

@@ -1,5 +1,5 @@
-// Who may come in: the `Host` they ask for, the page they come from, the token they show. Asked of every request and of
-// every upgrade, before anything else is looked at.
+// Which requests are let in: by the `Host` that they ask for, the page that they come from and the token that they show. Asked
+// of every request and of every upgrade, before anything else is looked at.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -9,10 +9,10 @@ import type { HttpSettings } from '../../config/schema.ts';
 export type Admission = {
   readonly is: 'admitted';
   readonly principal: string;
-  /** What a page of a configured origin must be told; nothing for everybody else. */
+  /** The headers that a page of a configured origin must get; none for everybody else. */
   readonly cors: readonly string[];
 };
-/** A browser asks whether its page may send a token, before it sends one: it is told that, and nothing else. */
+/** A browser asks whether its page may send a token, before it sends one. */
 export type Question = { readonly is: 'preflight'; readonly cors: readonly string[] };
 export type Refusal = {
   readonly is: 'refused';
@@ -25,7 +25,7 @@ export type Gate = (req: IncomingMessage) => Admission | Question | Refusal;
 export type GateOptions = { readonly host: string; readonly port: number; readonly settings: HttpSettings };
 
 export const NO_HEADERS: readonly string[] = [];
-/** Whoever is on this machine and shows no token. */
+/** The principal of a request from this machine that shows no token. */
 const OWNER = '_';
 const EXPOSED = 'Mcp-Session-Id, WWW-Authenticate';
 const ELSEWHERE = new Set(['cross-site', 'same-site']);
@@ -36,7 +36,7 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
   const origins = new Set(settings.origins.map(plainOrigin));
   const own = new Set(ownNames(host, port).map((name) => `http://${name}`));
   const principalOf = tokenCheck(settings.tokens);
-  const mayBeNobody = isLoopback(host);
+  const needsNoToken = isLoopback(host);
   const owner: Admission = { is: 'admitted', principal: OWNER, cors: NO_HEADERS };
 
   return (req) => {
@@ -49,11 +49,11 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
     // A page's plain GET, as of an image, names no origin; the browser still says that a page elsewhere made it.
     if (origin === undefined && ELSEWHERE.has(String(req.headers['sec-fetch-site'])))
       return forbidden('pages of other sites may not come in', 'http.origins');
-    if (authorization === undefined && !isConfigured && mayBeNobody) return owner;
+    if (authorization === undefined && !isConfigured && needsNoToken) return owner;
     const cors = isConfigured ? corsOf(origin) : NO_HEADERS;
     const principal = authorization === undefined ? undefined : principalOf(authorization);
     if (principal !== undefined) return { is: 'admitted', principal, cors };
-    if (authorization === undefined && mayBeNobody) return { is: 'admitted', principal: OWNER, cors };
+    if (authorization === undefined && needsNoToken) return { is: 'admitted', principal: OWNER, cors };
     if (authorization === undefined && isConfigured && req.method === 'OPTIONS') return { is: 'preflight', cors };
     return unauthorized(authorization !== undefined, cors);
   };
@@ -61,7 +61,7 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
 
 export const isWildcard = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-/** Node keeps the first of them; what stands before us may have looked at the other. */
+/** Node keeps the first `Host`; a proxy before us may have looked at the second. */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -72,7 +72,9 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 }
 
 const TWO_HOSTS: Refusal = {
-  ...{ is: 'refused', status: 400, headers: NO_HEADERS },
+  is: 'refused',
+  status: 400,
+  headers: NO_HEADERS,
   message: 'the request has two Host headers; send one',
 };
 
@@ -114,17 +116,24 @@ function tokenCheck(tokens: Record<string, string>) {
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 const corsOf = (origin: string): string[] => [
-  ...['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED],
-  ...['Vary', 'Origin'],
+  'Access-Control-Allow-Origin',
+  origin,
+  'Access-Control-Expose-Headers',
+  EXPOSED,
+  'Vary',
+  'Origin',
 ];
 
 const forbidden = (what: string, setting: string): Refusal => ({
-  ...{ is: 'refused', status: 403, headers: NO_HEADERS },
+  is: 'refused',
+  status: 403,
+  headers: NO_HEADERS,
   message: `${what}; add it to x-troupe.${setting} if it should be let in`,
 });
 
 const unauthorized = (isWrong: boolean, cors: readonly string[]): Refusal => ({
-  ...{ is: 'refused', status: 401 },
+  is: 'refused',
+  status: 401,
   message: isWrong
     ? 'the bearer token is not one of x-troupe.http.tokens; check the Authorization header'
     : 'a bearer token is needed here; send one of x-troupe.http.tokens as Authorization: Bearer',

@@ -1,12 +1,13 @@
-// The headers that repeat what the body says, so that what stands between can route by them. We act on the body; headers
-// that say something else are refused, or two parties would act on two different requests.
+// What the headers of a request say: which content it has and takes, and, repeated from the body, what it asks for, so that a
+// proxy can route by that. We act on the body; headers that contradict it are refused, or proxy and daemon would act on two
+// different requests.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Frame } from '../../protocol/frame.ts';
 import { decodeHeader, nameKeyOf } from '../../protocol/headers.ts';
 import { member, stringOf, textAt } from '../../protocol/json.ts';
 import type { HostSession } from '../../sessions/host.ts';
-import type { HeaderDeclarations } from './visit.ts';
+import type { HeaderDeclarations } from './context.ts';
 
 const LONGEST_SHOWN = 64;
 
@@ -65,4 +66,27 @@ function mismatch(name: string, header: string | string[], body: string | undefi
   const shown = (text: string | undefined): string =>
     text === undefined ? 'nothing' : text.length > LONGEST_SHOWN ? `'${text.slice(0, LONGEST_SHOWN)}…'` : `'${text}'`;
   return `Header mismatch: ${name} header value ${shown(String(header))} does not match body value ${shown(body)}`;
+}
+
+// ── Content ──────────────────────────────────────────────────────────────────
+
+export function isJson({ 'content-type': type }: IncomingHttpHeaders): boolean {
+  if (type === 'application/json') return true;
+  return type !== undefined && /^application\/json *(;|$)/i.test(type);
+}
+
+const BOTH = 'application/json, text/event-stream';
+
+/** The answer may be either, so a host must take both. */
+export function acceptsBoth({ accept }: IncomingHttpHeaders): boolean {
+  return accept === BOTH || (accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'));
+}
+
+export const acceptsEvents = ({ accept }: IncomingHttpHeaders): boolean => accepts(accept, 'text/event-stream');
+
+function accepts(accept: string | undefined, type: string): boolean {
+  if (accept === undefined) return false;
+  if (accept === type) return true;
+  const ranges = accept.split(',').map((range) => range.split(';', 1)[0]?.trim().toLowerCase());
+  return ranges.includes(type) || ranges.includes('*/*') || ranges.includes(`${type.split('/')[0]}/*`);
 }

@@ -1,57 +1,61 @@
 // HTTP+SSE, as hosts of 2024-11-05 speak it: a GET brings all events and lives as long as the session, POSTs bring the
-// messages and are answered with 202. Nothing is kept: a host that loses its stream begins again.
+// messages and are answered with 202. No event is on the disk: a host that loses its stream begins again.
 
-import { randomBytes } from 'node:crypto';
 import { type Connection, serveConnection } from '../connections.ts';
 import { createQuota } from '../quota.ts';
-import { acceptsEvents, isJson } from './bodies.ts';
+import type { HttpContext } from './context.ts';
 import { startEvents, writeLive } from './events.ts';
+import { acceptsEvents, isJson } from './headers.ts';
 import { readMessage } from './post.ts';
-import { speaksOurVersion } from './session.ts';
-import { type House, invalid, onGone, refuseBusy, sendEmpty, type Visit } from './visit.ts';
+import { type HttpRequest, invalid, onGone, refuseBusy, sendEmpty, speaksOurVersion } from './request.ts';
 
 export type Legacy = ReturnType<typeof createLegacy>;
 
-type Open = { readonly visit: Visit; readonly connection: Connection };
+type Open = { readonly http: HttpRequest; readonly connection: Connection };
 
-export function createLegacy(house: House) {
-  const { sessions, settings, onFault } = house;
+export function createLegacy(door: HttpContext) {
+  const { world, sessions, settings, onFault } = door;
   const all = new Map<string, Open>();
   const quota = createQuota(settings.maxSessions);
 
-  function open(visit: Visit): void {
-    if (!acceptsEvents(visit.req.headers))
-      return invalid(visit, 406, 'here are only events; send Accept: text/event-stream');
-    const { principal, scope, res } = visit;
+  function open(http: HttpRequest): void {
+    if (!acceptsEvents(http.req.headers))
+      return invalid(http, 406, 'here are only events; send Accept: text/event-stream');
+    const { principal, scope, res } = http;
     const giveBack = quota.take(principal);
     if (!giveBack)
-      return refuseBusy(visit, `${settings.maxSessions} such streams are open already (x-troupe.http.maxSessions)`);
-    const id = randomBytes(16).toString('hex');
+      return refuseBusy(http, `${settings.maxSessions} such streams are open already (x-troupe.http.maxSessions)`);
+    const id = world.random(16).toString('hex');
     const connection = serveConnection({
-      ...{ sessions, principal, door: 'sse', scope, onFault },
-      send: (frame) => writeLive(visit, frame),
+      world,
+      sessions,
+      principal,
+      door: 'sse',
+      scope,
+      onFault,
+      send: (frame) => writeLive(http, frame),
       onEnded: () => res.end(),
     });
-    all.set(id, { visit, connection });
-    onGone(visit, () => {
+    all.set(id, { http, connection });
+    onGone(http, () => {
       all.delete(id);
       giveBack();
       connection.close('ended');
     });
-    startEvents(visit, [], settings);
+    startEvents(http, [], { world, keepAliveMs: settings.keepAliveMs });
     res.write(`event: endpoint\ndata: /messages?sessionId=${id}\n\n`);
   }
 
-  function message(visit: Visit): void {
-    const id = new URLSearchParams(visit.req.url?.split('?', 2)[1]).get('sessionId') ?? '';
-    if (!isJson(visit.req.headers))
-      return invalid(visit, 415, 'the body must be JSON; send Content-Type: application/json');
-    if (all.get(id)?.visit.principal !== visit.principal) return unknown(visit);
-    if (!speaksOurVersion(visit)) return;
-    readMessage(house, visit, (frame, bytes) => {
+  function message(http: HttpRequest): void {
+    const id = new URLSearchParams(http.req.url?.split('?', 2)[1]).get('sessionId') ?? '';
+    if (!isJson(http.req.headers))
+      return invalid(http, 415, 'the body must be JSON; send Content-Type: application/json');
+    if (all.get(id)?.http.principal !== http.principal) return unknown(http);
+    if (!speaksOurVersion(http)) return;
+    readMessage(door, http, (frame, bytes) => {
       const found = all.get(id);
-      if (!found) return unknown(visit); // it was closed meanwhile
-      sendEmpty(visit, 202);
+      if (!found) return unknown(http); // it was closed meanwhile
+      sendEmpty(http, 202);
       found.connection.take(frame, bytes);
     });
   }
@@ -62,10 +66,10 @@ export function createLegacy(house: House) {
     drain: async (): Promise<void> =>
       void (await Promise.all([...all.values()].map(({ connection }) => connection.drain()))),
     finish(): void {
-      for (const { visit } of all.values()) visit.res.end();
+      for (const { http } of all.values()) http.res.end();
     },
   };
 }
 
-const unknown = (visit: Visit): void =>
-  invalid(visit, 404, 'there is no such session, or its stream was closed; begin again at /sse');
+const unknown = (http: HttpRequest): void =>
+  invalid(http, 404, 'there is no such session, or its stream was closed; begin again at /sse');

@@ -1,36 +1,36 @@
-// The HTTP door: one listening socket for Streamable HTTP, for old HTTP+SSE hosts and for whoever becomes a WebSocket.
-// Nobody is served who was not let in by the gate, and nobody may take for ever to say what he wants.
+// The HTTP door: one listening socket for Streamable HTTP, for old HTTP+SSE hosts and for requests that become a WebSocket.
+// No request is served that the gate has not let in, and none may take for ever to arrive.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { inUrl, isLoopback } from '../../config/addresses.ts';
 import type { HttpSettings } from '../../config/schema.ts';
 import { FAILURES, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Sessions } from '../../sessions/host.ts';
-import { type Address, listen } from './address.ts';
-import { closeServer } from './close.ts';
-import { preflight } from './cors.ts';
+import type { World } from '../../world/world.ts';
+import { createReaders, createTally, type HeaderDeclarations, type HttpContext, type Timing } from './context.ts';
 import { createPatience } from './exchange.ts';
-import { createGate, isWildcard, NO_HEADERS } from './gate.ts';
-import { createLegacy } from './legacy.ts';
-import { end, get } from './listen.ts';
-import { post } from './post.ts';
-import { createReaders } from './readers.ts';
-import { ALLOWED, type Route, routeOf } from './routes.ts';
-import { serverFor } from './socket.ts';
-import { type OnUpgrade, takeUpgrades } from './upgrade.ts';
+import { createGate, type Gate, isWildcard, NO_HEADERS } from './gate.ts';
+import { createLegacy, type Legacy } from './legacy.ts';
+import { type Address, listen, serverFor } from './listening.ts';
+import { end, post } from './post.ts';
+import { get } from './reading.ts';
 import {
-  type HeaderDeclarations,
-  type House,
+  ALLOWED,
+  type Endpoint,
+  type HttpRequest,
   INVALID_REQUEST,
   invalid,
+  type Route,
   refuse,
   refuseThrown,
-  type Timing,
-  type Visit,
-} from './visit.ts';
+  routeOf,
+  sendEmpty,
+} from './request.ts';
+import { type OnUpgrade, takeUpgrades, type Upgrades } from './upgrade.ts';
 
 export type HttpOptions = {
+  readonly world: World;
   readonly address: Address;
   readonly settings: HttpSettings;
   readonly sessions: Sessions;
@@ -44,94 +44,172 @@ export type HttpOptions = {
 export type HttpDoor = { readonly url: string; close(): Promise<void> };
 
 const TIMING: Timing = {
-  ...{ patienceMs: 60, rotateMs: 15 * 60_000, drainMs: 10_000 },
-  ...{ headMs: 10_000, bodyMs: 30_000, checkMs: 2_000 },
+  patienceMs: 60,
+  rotateMs: 15 * 60_000,
+  drainMs: 10_000,
+  headMs: 10_000,
+  bodyMs: 30_000,
+  checkMs: 2_000,
+};
+
+/** What a request may come to. */
+type Parts = {
+  readonly door: HttpContext;
+  readonly gate: Gate;
+  readonly legacy: Legacy;
+  isClosing: boolean;
 };
 
 export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
-  const { address, settings, sessions, logger, onUpgrade, headerDeclarations } = options;
-  const timing = { ...TIMING, ...options.timing };
-  const house: House = {
-    ...{ sessions, settings, logger, timing, readers: createReaders(settings.maxStreams), owed: { count: 0 } },
-    patience: createPatience(),
+  const { world, address, settings, sessions, logger, onUpgrade, headerDeclarations } = options;
+  const { host } = address;
+  const door: HttpContext = {
+    world,
+    sessions,
+    settings,
+    timing: { ...TIMING, ...options.timing },
+    logger,
     onFault: (error) => logger.error({ door: 'http' }, `a request failed: ${sentence(error)}`),
-    ...(headerDeclarations && { headerDeclarations }),
+    readers: createReaders(settings.maxStreams),
+    patience: createPatience(),
+    owed: createTally(),
+    headerDeclarations,
   };
-  const legacy = createLegacy(house);
-  if (!isLoopback(address.host) && Object.keys(settings.tokens).length === 0)
+  if (!isLoopback(host) && Object.keys(settings.tokens).length === 0)
     throw new TroupeError(
       'unauthorized',
-      `${address.host} can be reached from elsewhere; set a token in x-troupe.http.tokens, or listen on 127.0.0.1`,
+      `${host} can be reached from elsewhere; set a token in x-troupe.http.tokens, or listen on 127.0.0.1`,
     );
-  const server = serverFor(timing);
+  const server = serverFor(door.timing);
   const port = await listen(server, address);
   // No descriptor is left for one more connection, for instance: those that are there go on.
   server.on('error', (error) => logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`));
-  const gate = createGate({ host: address.host, port, settings });
-  let isClosing = false;
-
-  function handle(req: IncomingMessage, res: ServerResponse): void {
-    const admission = gate(req);
-    if (admission.is === 'refused') {
-      const { status, message, headers } = admission;
-      const rpc = status === 400 ? INVALID_REQUEST : FAILURES.unauthorized.rpc;
-      return refuse(strangerOf(req, res, NO_HEADERS), status, { rpc, message, headers });
-    }
-    const route = routeOf(req.url ?? '');
-    if (!route) return invalid(strangerOf(req, res, admission.cors), 404, 'there is nothing here; MCP is at /mcp');
-    // Before anything is looked for: it is answered alike whether there is such a server or not.
-    if (admission.is === 'preflight' || req.method === 'OPTIONS')
-      return preflight(strangerOf(req, res, admission.cors), route.place);
-    const visit: Visit = { req, res, principal: admission.principal, scope: route.scope, cors: admission.cors };
-    if (isClosing) {
-      const headers = ['Connection', 'close', 'Retry-After', '2'];
-      return refuse(visit, 503, {
-        rpc: FAILURES.unavailable.rpc,
-        message: 'troupe is stopping; come back soon',
-        headers,
-      });
-    }
-    try {
-      serve(visit, route);
-    } catch (error) {
-      refuseThrown(visit, house, error);
-    }
-  }
-
-  function serve(visit: Visit, { place, scope }: Route): void {
-    const { method } = visit.req;
-    if (!sessions.hasScope(scope)) {
-      const message = `there is no ${scope.startsWith('@') ? 'profile' : 'server'} ${JSON.stringify(scope)} here`;
-      return refuse(visit, 404, { rpc: FAILURES.unknownServer.rpc, message });
-    }
-    if (place === 'mcp' && method === 'POST') return post(house, visit);
-    if (place === 'mcp' && method === 'GET') return get(house, visit);
-    if (place === 'mcp' && method === 'DELETE') return void end(house, visit);
-    if (place === 'sse' && method === 'GET') return legacy.open(visit);
-    if (place === 'messages' && method === 'POST') return legacy.message(visit);
-    if (place === 'ws' && method === 'GET') {
-      const headers = ['Upgrade', 'websocket'];
-      return refuse(visit, 426, { rpc: INVALID_REQUEST, message: 'this is the place of WebSockets', headers });
-    }
-    const message = `${method} is not for here; there are ${ALLOWED[place]}`;
-    refuse(visit, 405, { rpc: INVALID_REQUEST, message, headers: ['Allow', ALLOWED[place]] });
-  }
-
-  server.on('request', handle);
+  const gate = createGate({ host, port, settings });
+  const parts: Parts = { door, gate, legacy: createLegacy(door), isClosing: false };
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => handle(parts, req, res));
   const upgrades = takeUpgrades({ server, gate, sessions, onUpgrade });
-  const shown = isWildcard(address.host) ? (address.host === '::' ? '::1' : '127.0.0.1') : address.host;
+  const shown = isWildcard(host) ? (host === '::' ? '::1' : '127.0.0.1') : host;
 
   return {
     url: `http://${inUrl(shown)}:${port}`,
     close(): Promise<void> {
-      isClosing = true;
+      parts.isClosing = true;
       upgrades.refuseFurther();
-      return closeServer({ server, house, legacy, upgrades });
+      return closeServer({ server, door, legacy: parts.legacy, upgrades });
     },
   };
 }
 
-/** Somebody of whom nothing is known, or needed. */
-const strangerOf = (req: IncomingMessage, res: ServerResponse, cors: readonly string[]): Visit => ({
-  ...{ req, res, cors, principal: '', scope: '' },
+// ── One request ──────────────────────────────────────────────────────────────
+
+function handle(parts: Parts, req: IncomingMessage, res: ServerResponse): void {
+  const admission = parts.gate(req);
+  if (admission.is === 'refused') {
+    const { status, message, headers } = admission;
+    const rpc = status === 400 ? INVALID_REQUEST : FAILURES.unauthorized.rpc;
+    return refuse(withoutPrincipal(req, res, NO_HEADERS), status, { rpc, message, headers });
+  }
+  const { cors } = admission;
+  const route = routeOf(req.url ?? '');
+  if (!route) return invalid(withoutPrincipal(req, res, cors), 404, 'there is nothing here; MCP is at /mcp');
+  // Before the server is looked for: a preflight is answered alike whether there is such a server or not.
+  if (admission.is === 'preflight' || req.method === 'OPTIONS')
+    return preflight(withoutPrincipal(req, res, cors), route.endpoint);
+  const http: HttpRequest = { req, res, principal: admission.principal, scope: route.scope, cors };
+  if (parts.isClosing) return refuse(http, 503, STOPPING);
+  try {
+    serve(parts, http, route);
+  } catch (error) {
+    refuseThrown(http, parts.door, error);
+  }
+}
+
+const STOPPING = {
+  rpc: FAILURES.unavailable.rpc,
+  message: 'troupe is stopping; come back soon',
+  headers: ['Connection', 'close', 'Retry-After', '2'],
+};
+
+function serve({ door, legacy }: Parts, http: HttpRequest, { endpoint, scope }: Route): void {
+  const { method } = http.req;
+  if (!door.sessions.hasScope(scope)) {
+    const message = `there is no ${scope.startsWith('@') ? 'profile' : 'server'} ${JSON.stringify(scope)} here`;
+    return refuse(http, 404, { rpc: FAILURES.unknownServer.rpc, message });
+  }
+  if (endpoint === 'mcp' && method === 'POST') return post(door, http);
+  if (endpoint === 'mcp' && method === 'GET') return get(door, http);
+  if (endpoint === 'mcp' && method === 'DELETE') return void end(door, http);
+  if (endpoint === 'sse' && method === 'GET') return legacy.open(http);
+  if (endpoint === 'messages' && method === 'POST') return legacy.message(http);
+  if (endpoint === 'ws' && method === 'GET') {
+    const headers = ['Upgrade', 'websocket'];
+    return refuse(http, 426, { rpc: INVALID_REQUEST, message: 'this is the place of WebSockets', headers });
+  }
+  const message = `${method} is not for here; there are ${ALLOWED[endpoint]}`;
+  refuse(http, 405, { rpc: INVALID_REQUEST, message, headers: ['Allow', ALLOWED[endpoint]] });
+}
+
+/** For an answer that needs no more than the request itself. */
+const withoutPrincipal = (req: IncomingMessage, res: ServerResponse, cors: readonly string[]): HttpRequest => ({
+  req,
+  res,
+  cors,
+  principal: '',
+  scope: '',
 });
+
+// ── What a browser is told before it lets a page of a configured origin in ───
+
+const MCP_HEADERS =
+  'Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+const A_DAY = '86400';
+const MOST_PARAMS = 32;
+
+/** Without a configured origin it is a plain answer to OPTIONS, which no browser takes for permission. */
+function preflight(http: HttpRequest, endpoint: Endpoint): void {
+  if (http.cors.length === 0) return sendEmpty(http, 204, ['Allow', ALLOWED[endpoint]]);
+  const wanted = http.req.headers['access-control-request-headers'] ?? '';
+  sendEmpty(http, 204, [
+    'Access-Control-Allow-Methods',
+    ALLOWED[endpoint],
+    'Access-Control-Max-Age',
+    A_DAY,
+    'Access-Control-Allow-Headers',
+    [MCP_HEADERS, ...paramsIn(wanted)].join(', '),
+  ]);
+}
+
+/** Tools name these headers, so there is no list of them. */
+const paramsIn = (wanted: string): string[] =>
+  (wanted.match(/\bmcp-param-[\w!#$%&'*+.^`|~-]+/gi) ?? []).slice(0, MOST_PARAMS);
+
+// ── Closing ──────────────────────────────────────────────────────────────────
+
+type Closing = {
+  readonly server: Server;
+  readonly door: HttpContext;
+  readonly legacy: Legacy;
+  readonly upgrades: Upgrades;
+};
+
+const LOOK_MS = 20;
+/** For the last words to leave; a connection on which no request came is not waited for longer. */
+const GOODBYE_MS = 200;
+
+/** Answers that come in time are waited for, and streams are ended with the word to come back. */
+async function closeServer({ server, door, legacy, upgrades }: Closing): Promise<void> {
+  const { world, readers, owed, timing } = door;
+  const waiting = (ms: number) => new Promise<void>((resolve) => void world.after(ms, resolve));
+  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+  const idle = Promise.all([legacy.drain(), owed.whenNone(), upgrades.whenNone()]);
+  // Node closes the connections that are idle now, not those that become so later.
+  const stopLooking = world.every(LOOK_MS, () => server.closeIdleConnections());
+  readers.retireStanding();
+  await Promise.race([closed, idle, waiting(timing.drainMs)]);
+  readers.retireAll();
+  legacy.finish();
+  upgrades.destroyAll();
+  await Promise.race([closed, waiting(GOODBYE_MS)]);
+  stopLooking();
+  server.closeAllConnections();
+}

@@ -1,5 +1,5 @@
-// Requests that want to become something else. Those for a WebSocket are handed on once they were let in; the others are
-// served as if they had not asked: Java's HTTP client, for one, asks for HTTP/2 in every first request.
+// Requests that want another protocol. Those for a WebSocket are handed on once they were let in; the others are served as if
+// they had not asked: Java's HTTP client, for one, asks for HTTP/2 in every first request.
 
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,9 +7,9 @@ import type { Duplex } from 'node:stream';
 import { errorFrame } from '../../protocol/compose.ts';
 import { FAILURES } from '../../protocol/failures.ts';
 import type { Scope, Sessions } from '../../sessions/host.ts';
+import { createTally } from './context.ts';
 import type { Gate } from './gate.ts';
-import { routeOf } from './routes.ts';
-import { INVALID_REQUEST } from './visit.ts';
+import { INVALID_REQUEST, routeOf } from './request.ts';
 
 export type OnUpgrade = (scope: Scope, principal: string, req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -24,6 +24,7 @@ export type Upgrades = ReturnType<typeof takeUpgrades>;
 
 export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptions) {
   const handedOn = new Set<Duplex>();
+  const open = createTally();
   let isClosing = false;
 
   server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -33,9 +34,9 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
     const admission = gate(req);
     if (admission.is === 'refused')
       return refuse(socket, admission.status, FAILURES.unauthorized.rpc, admission.message, admission.headers);
-    if (admission.is !== 'admitted') return void socket.destroy(); // it is a GET, and those are no questions
+    if (admission.is !== 'admitted') return void socket.destroy(); // a GET is never a preflight
     const route = routeOf(req.url ?? '');
-    if (route?.place !== 'ws' || !onUpgrade)
+    if (route?.endpoint !== 'ws' || !onUpgrade)
       return refuse(socket, 404, INVALID_REQUEST, 'there is no WebSocket here; try /ws');
     if (!sessions.hasScope(route.scope))
       return refuse(
@@ -46,7 +47,11 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
       );
     if (isClosing) return refuse(socket, 503, FAILURES.unavailable.rpc, 'troupe is stopping; come back soon');
     handedOn.add(socket);
-    socket.on('close', () => handedOn.delete(socket));
+    open.add();
+    socket.on('close', () => {
+      handedOn.delete(socket);
+      open.remove();
+    });
     onUpgrade(route.scope, admission.principal, req, socket, head);
   });
 
@@ -54,10 +59,8 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
     refuseFurther(): void {
       isClosing = true;
     },
-    get count() {
-      return handedOn.size;
-    },
-    /** They are closed by whoever took them over; these are those that are still there when time is up. */
+    whenNone: open.whenNone,
+    /** The WebSocket door closes its connections itself; these are the ones that are still there when time is up. */
     destroyAll(): void {
       for (const socket of handedOn) socket.destroy();
     },
@@ -75,7 +78,7 @@ function refuse(socket: Socket, status: number, code: number, message: string, h
 
 const CHANGES = new Set(['upgrade', 'connection', 'http2-settings']);
 
-/** Node has let go of the connection; it takes it back as a new one that begins with the same request, less the wish. */
+/** Node has let go of the connection; it takes it back as a new one that begins with the same request, less the upgrade. */
 function serveAgain(server: Server, req: IncomingMessage, socket: Socket, head: Buffer): void {
   const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
   for (let at = 0; at < req.rawHeaders.length; at += 2) {

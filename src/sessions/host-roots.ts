@@ -1,17 +1,17 @@
-// The roots of a session's host. They are asked for once it is ready, and again when it says that they have changed: over its
-// connection, or, where each request has a way back of its own, on that of the next request. What it answers is kept with
-// the session; a host that does not answer keeps what it had.
+// The roots of a session's host. The host is asked for them once it is ready, and again when it says that they have changed:
+// over its connection, or, where it has none, on the line of its next request. Its answer is kept with the session; a host that
+// does not answer keeps the roots it had.
 
-import { randomBytes } from 'node:crypto';
 import type { Answer } from '../calls/call.ts';
 import { askFrame, notificationFrame } from '../protocol/compose.ts';
 import { readOffers } from '../roots/offers.ts';
-import type { Line } from './host.ts';
-import type { Identity } from './session.ts';
-import type { World } from './world.ts';
+import type { World } from '../world/world.ts';
+import { HEARS_ON, type Line } from './host.ts';
+import type { Identity, SessionPorts } from './ports.ts';
 
 export type HostRootsOptions = {
-  readonly roots: World['roots'];
+  readonly world: World;
+  readonly roots: SessionPorts['roots'];
   readonly identity: Pick<Identity, 'id' | 'door' | 'capabilities'>;
   /** Undefined while the host has no connection of its own. */
   readonly connection: () => ((frame: Buffer) => void) | undefined;
@@ -23,67 +23,72 @@ export type HostRoots = ReturnType<typeof createHostRoots>;
 const EMPTY = Buffer.from('{}');
 
 export function createHostRoots(options: HostRootsOptions) {
-  const { roots, identity, connection, answerMs = 10_000, paceMs = 1_000 } = options;
+  const { world, roots, identity, connection, answerMs = 10_000, paceMs = 1_000 } = options;
   const { id: session, door, capabilities } = identity;
+  const asksOnRequests = HEARS_ON[door] === 'stream';
   // Another daemon may ask the same host, and the answers come to either.
-  const prefix = `"roots-${randomBytes(6).toString('base64url')}-`;
+  const prefix = `"roots-${world.random(6).toString('base64url')}-`;
   let sequence = 0;
   let isDue = false;
   let askedAt = Number.NEGATIVE_INFINITY;
+  /** The id of the question that is not answered yet. */
   let open: string | undefined;
-  let patience: NodeJS.Timeout | undefined;
-  let pace: NodeJS.Timeout | undefined;
+  let stopWaiting = (): void => {};
+  let stopPacing: (() => void) | undefined;
 
-  const waitMs = (): number => askedAt + paceMs - performance.now();
+  const waitMs = (): number => askedAt + paceMs - world.now();
 
-  /** A host may say as often as it likes that its roots have changed. */
+  /** A host may say as often as it likes that its roots have changed; it is asked at most once in `paceMs`. */
   function askSoon(): void {
     const send = connection();
-    if (!isDue || !send || pace) return;
+    if (!isDue || !send || stopPacing) return;
     if (waitMs() <= 0) return ask(send, send);
-    pace = setTimeout(() => {
-      pace = undefined;
+    stopPacing = world.after(waitMs(), () => {
+      stopPacing = undefined;
       askSoon();
-    }, waitMs()).unref();
+    });
   }
 
   /** Only the newest question counts. */
   function ask(tell: (frame: Buffer) => void, withdraw?: (frame: Buffer) => void): void {
     const id = `${prefix}${++sequence}"`;
-    [isDue, open, askedAt] = [false, id, performance.now()];
-    clearTimeout(patience);
-    patience = setTimeout(() => {
+    isDue = false;
+    open = id;
+    askedAt = world.now();
+    stopWaiting();
+    stopWaiting = world.after(answerMs, () => {
       open = undefined;
       withdraw?.(notificationFrame('notifications/cancelled', Buffer.from(`{"requestId":${id}}`)));
-    }, answerMs).unref();
+    });
     tell(askFrame(id, 'roots/list', EMPTY));
   }
 
   return {
-    /** The host is ready, or says that its roots have changed, or was not known to this daemon. */
+    /** The host is ready, or says that its roots have changed, or its session was brought back from the disk. */
     due(): void {
       if (!capabilities.roots) return;
       isDue = true;
       askSoon();
     },
     attached: askSoon,
-    /** Once for every request, so most of the time it is nothing. The line may be gone when the answer is late. */
+    /** Called with every request, so it mostly does nothing. A question on a line is not withdrawn: the line may be gone. */
     requested(line: Line): void {
-      if (isDue && door === 'http' && waitMs() <= 0) ask((frame) => line.tell(frame));
+      if (isDue && asksOnRequests && waitMs() <= 0) ask((frame) => line.tell(frame));
     },
     /** False for an answer to nothing that was asked here. */
     answered(id: string, answer: Answer): boolean {
       if (id !== open) return id.startsWith(prefix);
-      clearTimeout(patience);
+      stopWaiting();
       open = undefined;
       const offers = answer.ok ? readOffers(answer.result) : undefined;
       if (offers) void roots.host(session, offers);
       return true;
     },
     dispose(): void {
-      clearTimeout(patience);
-      clearTimeout(pace);
-      [isDue, open] = [false, undefined];
+      stopWaiting();
+      stopPacing?.();
+      isDue = false;
+      open = undefined;
     },
   };
 }

@@ -1,0 +1,75 @@
+// What the HTTP door keeps in the state directory: the port that hosts have in their configuration, and the token that it wants
+// as soon as it listens beyond this machine and none is configured.
+
+import { randomBytes } from 'node:crypto';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isLoopback } from '../../config/addresses.ts';
+import type { HttpAddress } from '../../config/http.ts';
+import type { Paths } from '../../config/paths.ts';
+import type { HttpSettings } from '../../config/schema.ts';
+import { makeDirectory } from '../../store/directory.ts';
+
+// ── The port ─────────────────────────────────────────────────────────────────
+
+/**
+ * The ports to try, in this order: a daemon that could choose comes back on the one it had. The failure of the last is the
+ * door's. 0 is any that is free.
+ */
+export function portsToTry({ port, isExplicit }: HttpAddress, { httpPort }: Paths): number[] {
+  if (isExplicit && port !== 0) return [port];
+  const known = rememberedPort(httpPort);
+  return [...new Set([...(known ? [known] : []), port, 0])];
+}
+
+export function rememberPort({ httpPort }: Paths, port: number): void {
+  try {
+    writeFileSync(httpPort, String(port), { mode: 0o600 });
+  } catch {} // the disk is full: the next life may come back elsewhere
+}
+
+function rememberedPort(path: string): number | undefined {
+  try {
+    const port = Number(readFileSync(path, 'utf8'));
+    return Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined;
+  } catch {
+    return undefined; // the first life
+  }
+}
+
+// ── The token ────────────────────────────────────────────────────────────────
+
+const OWNER = '_';
+const TOKEN_BYTES = 32;
+
+/** The settings with a token in them wherever one is needed: all daemons on a state directory have the same. */
+export function withToken(settings: HttpSettings, host: string, paths: Paths): HttpSettings {
+  if (isLoopback(host) || Object.keys(settings.tokens).length > 0) return settings;
+  return { ...settings, tokens: { [OWNER]: ownToken(paths) } };
+}
+
+/** The owner's token, or else any: the owner of the daemon may read the configuration anyway. */
+export const tokenToShow = ({ tokens }: Pick<HttpSettings, 'tokens'>): string | undefined =>
+  tokens[OWNER] ?? Object.values(tokens)[0];
+
+function ownToken({ state }: Paths): string {
+  const path = join(state, 'http-token');
+  const known = readToken(path);
+  if (known) return known;
+  makeDirectory(state);
+  const draft = `${path}.${randomBytes(8).toString('hex')}`;
+  writeFileSync(draft, randomBytes(TOKEN_BYTES).toString('base64url'), { mode: 0o600, flush: true });
+  try {
+    linkSync(draft, path); // the file appears whole, and only the first daemon makes it
+  } catch {} // another daemon was first: its token is the token
+  rmSync(draft);
+  return readFileSync(path, 'utf8');
+}
+
+function readToken(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim() || undefined;
+  } catch {
+    return undefined; // the first time
+  }
+}
