@@ -2,9 +2,9 @@
 // a call to one; it belongs to the principal of that call, and only they and the owner of this machine may answer it.
 
 import type { Call } from '../calls/call.ts';
-import type { AskKind } from '../config/types.ts';
+import type { AskKind } from '../config/schema.ts';
 
-export type { AskKind } from '../config/types.ts';
+export type { AskKind } from '../config/schema.ts';
 
 /** What is asked, after it was checked. Buffers are JSON, as it came. */
 export type Question =

@@ -4,7 +4,7 @@
 import { createInbox, type Msg, type NatsConnection } from 'nats';
 import { json, maxPayload } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
-import type { AskSettings } from '../config/types.ts';
+import type { AskSettings } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/rewrite.ts';
 import { isJsonObject } from '../protocol/value.ts';

@@ -1,7 +1,7 @@
 // What an ask is opened with, what it needs of the world, and what it ends in.
 
 import type { Answer } from '../calls/call.ts';
-import type { AskSettings, SamplingBudget } from '../config/types.ts';
+import type { AskSettings, SamplingBudget } from '../config/schema.ts';
 import type { AskOutcome, Question, Reply, Subject } from './ask.ts';
 import type { Answerers } from './bus.ts';
 import type { Live } from './live.ts';

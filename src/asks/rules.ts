@@ -2,7 +2,7 @@
 // and no rule speaks for a model.
 
 import { glob } from '../catalog/naming.ts';
-import type { AskRule } from '../config/types.ts';
+import type { AskRule } from '../config/schema.ts';
 import type { Question, Reply } from './ask.ts';
 import { defaultsOf, readForm } from './forms/form.ts';
 

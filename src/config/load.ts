@@ -1,7 +1,7 @@
 // From a file to a configuration with every default filled in, or to the list of everything that is wrong with it.
 // Never throws, and never gives up at the first mistake.
 
-import { rootsOf } from './asks.ts';
+import { dirname, resolve } from 'node:path';
 import { type Complaint, check, didYouMean, written } from './complaints.ts';
 import { expandTexts, isObject, type Raw, withoutEchoes } from './definition.ts';
 import { type Document, readDocument } from './document.ts';
@@ -73,17 +73,13 @@ function readTroupe(
   quiet.tell(findings);
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
-  const { plugins, requests, nats, http, profiles, asks, tasks, roots, logLevel } = data;
+  const { servers: _, plugins, nats, roots, ...rest } = data;
+  const absolute = (written: string) => resolve(dirname(path), written);
   return {
+    ...rest,
     plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
-    requests,
     nats: { ...nats, ...(url !== undefined && { url }) },
-    http,
-    profiles,
-    asks,
-    tasks,
-    roots: rootsOf(roots, path),
-    logLevel,
+    roots: { list: roots.list.map(absolute), allow: roots.allow.map(absolute) },
   };
 }
 

@@ -1,7 +1,7 @@
 // What a task that runs needs of the world, and what it begins with.
 
 import type { Call, Outcome, Signal } from '../calls/call.ts';
-import type { TaskSettings } from '../config/types.ts';
+import type { TaskSettings } from '../config/schema.ts';
 import type { TaskRow } from '../store/rows.ts';
 import type { Live } from './live.ts';
 import type { Rows } from './rows.ts';

@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Outcome, Signal, TaskView } from '../calls/call.ts';
-import type { TaskSettings } from '../config/types.ts';
+import type { TaskSettings } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/progress-token.ts';
 import { isEnded } from '../protocol/tasks.ts';

@@ -2,7 +2,7 @@
 // The question is an ask like any other. Its task lives as long as the server wishes, at most (and if it does not say) as long
 // as a question may take and five minutes more to fetch the answer; it is in memory, like the connection it belongs to.
 
-import type { AskSettings } from '../../config/types.ts';
+import type { AskSettings } from '../../config/schema.ts';
 import { ERA_FACTS } from '../../protocol/eras.ts';
 import type { Member } from '../../servers/member.ts';
 import type { Asked } from '../../servers/session.ts';

@@ -1,7 +1,7 @@
 // What a server may have of our models within an hour, in requests and in tokens. What was used is in the database, so it
 // outlasts a restart and counts for all daemons of this state directory; what is under way is counted here beside it.
 
-import type { SamplingBudget } from '../../config/types.ts';
+import type { SamplingBudget } from '../../config/schema.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import type { Store } from '../../store/store.ts';
 

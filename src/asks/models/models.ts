@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { check } from '../../config/complaints.ts';
-import type { SamplingBudget } from '../../config/types.ts';
+import type { SamplingBudget } from '../../config/schema.ts';
 import type { Block, CreateMessageParams, CreateMessageResult, Model, ModelProvider } from '../../plugin/models.ts';
 import { LONGEST_MS, modelTable } from '../../plugin/options.ts';
 import { type FailureCode, sentence, TroupeError } from '../../protocol/failures.ts';

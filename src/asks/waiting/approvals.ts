@@ -8,7 +8,7 @@ import type { Call } from '../../calls/call.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/fetch.ts';
 import { glob } from '../../catalog/naming.ts';
-import type { Approve, ServerSettings } from '../../config/types.ts';
+import type { Approve, ServerSettings } from '../../config/schema.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { member } from '../../protocol/json.ts';
 import type { Member, ServerState } from '../../servers/member.ts';
