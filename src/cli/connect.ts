@@ -1,7 +1,7 @@
 // `connect`: what a host that only spawns commands is given. It is started for every host, so that this file and what it
 // imports are few and light: no parser of options, no log, no schema.
 
-import { realPathsOf } from '../config/real-paths.ts';
+import { realPathsOf } from '../config/paths.ts';
 import { FAILURES, sentence, TroupeError } from '../protocol/failures.ts';
 import { runShim } from './connect-run.ts';
 

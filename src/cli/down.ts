@@ -1,8 +1,7 @@
 // `down`: asks the daemon to drain and stop, and returns when its process is gone. After it nothing of it runs: what a
 // killed daemon had left is ended too. With `--all` that is true of every daemon on the state directory.
 
-import { instanceOfLock, type Paths } from '../config/paths.ts';
-import { realPathsOf } from '../config/real-paths.ts';
+import { instanceOfLock, type Paths, realPathsOf } from '../config/paths.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';
 import { isAlive, notedPid, type Status, untilGone } from './daemon-status.ts';

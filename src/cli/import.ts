@@ -2,9 +2,9 @@
 
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { readDocument } from '../config/document.ts';
-import { addServer } from '../config/edit.ts';
-import { type Foreign, type ForeignServer, readForeign } from '../config/foreign.ts';
+import { readDocument } from '../config/file/document.ts';
+import { addServer } from '../config/file/edit.ts';
+import { type Foreign, type ForeignServer, readForeign } from '../config/hosts/foreign.ts';
 import type { ServerDefinition } from '../config/schema.ts';
 import { agrees } from './agree.ts';
 import { configFile, tellDaemon } from './servers.ts';

@@ -4,10 +4,10 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../config/definition.ts';
-import { readDocument } from '../config/document.ts';
-import { type HostKind, hostKind, type WayIn } from '../config/hosts.ts';
-import { readHostFile, replaceHostFile } from '../config/hosts-file.ts';
-import { realPathsOf } from '../config/real-paths.ts';
+import { readDocument } from '../config/file/document.ts';
+import { readHostFile, replaceHostFile } from '../config/hosts/file.ts';
+import { type Access, type HostKind, hostKind } from '../config/hosts/hosts.ts';
+import { realPathsOf } from '../config/paths.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { agrees } from './agree.ts';
 import { withControl } from './control.ts';
@@ -33,9 +33,9 @@ export async function install(cli: Cli, hostName: string, options: InstallOption
   const host = hostKind(hostName, env, process.platform);
   if (!/^[\w-]{1,64}$/.test(name)) throw usage(`--name wants letters, digits, - and _ only, not '${name}'`);
   refuseUnknown(cli, scope);
-  const way = options.url ? await byAddress(cli, scope) : byCommand(cli, scope);
+  const access = options.url ? await byAddress(cli, scope) : byCommand(cli, scope);
   const before = readHostFile(host.path);
-  const after = host.install(before, name, way);
+  const after = host.install(before, name, access);
   const facts = { host: hostName, file: host.path, name };
   if (after === before) {
     if (output.json) output.print(JSON.stringify({ ...facts, changed: false }));
@@ -54,20 +54,22 @@ export async function install(cli: Cli, hostName: string, options: InstallOption
   }
   const backup = replaceHostFile(host.path, before, after);
   if (output.json) output.print(JSON.stringify({ ...facts, changed: true, backup: backup ?? null, difference }));
-  else output.print(done(host, backup, way));
+  else output.print(done(host, backup, access));
   return OK;
 }
 
-function done({ title, path }: HostKind, backup: string | undefined, way: WayIn): string {
+function done({ title, path }: HostKind, backup: string | undefined, access: Access): string {
   return [
     `troupe is installed in ${title}; restart it to use it`,
     ...(backup ? [`what ${path} said before is in ${backup}`] : []),
-    ...('url' in way && way.isGuarded ? [`${title} needs TROUPE_TOKEN in its environment; see \`troupe env\``] : []),
+    ...('url' in access && access.isGuarded
+      ? [`${title} needs TROUPE_TOKEN in its environment; see \`troupe env\``]
+      : []),
   ].join('\n');
 }
 
 /** A host has no shell of ours around it: what decides which daemon is meant goes into its file. */
-function byCommand({ env, paths }: Cli, scope: string): WayIn {
+function byCommand({ env, paths }: Cli, scope: string): Access {
   const usual = realPathsOf({ HOME: env.HOME });
   const instance = paths.instance === undefined ? [] : ['--instance', paths.instance];
   return {
@@ -80,7 +82,7 @@ function byCommand({ env, paths }: Cli, scope: string): WayIn {
   };
 }
 
-async function byAddress({ paths }: Cli, scope: string): Promise<WayIn> {
+async function byAddress({ paths }: Cli, scope: string): Promise<Access> {
   const ask = { TROUPE_HTTP: '', TROUPE_TOKEN: '' };
   const known = await withControl(paths.socket, (control) => control.ask<Partial<typeof ask>>('env'));
   if (!known.TROUPE_HTTP)

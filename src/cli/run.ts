@@ -2,7 +2,7 @@
 // The process ends by itself, so that whatever reads a pipe gets all of it.
 
 import { CommanderError } from 'commander';
-import { realPathsOf } from '../config/real-paths.ts';
+import { realPathsOf } from '../config/paths.ts';
 import { VERSION } from '../protocol/version.ts';
 import { processOutput, reportError, usage } from './output.ts';
 import { buildProgram, type Run } from './program.ts';

@@ -3,8 +3,8 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { defaultConfig } from '../config/defaults.ts';
 import { isObject } from '../config/definition.ts';
-import { readDocument } from '../config/document.ts';
-import { addServer, removeServer } from '../config/edit.ts';
+import { readDocument } from '../config/file/document.ts';
+import { addServer, removeServer } from '../config/file/edit.ts';
 import type { ServerDefinition } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { withControl } from './control.ts';

@@ -25,7 +25,7 @@ export function difference(before: Config, after: Config): Difference {
   return result;
 }
 
-/** Everything that is fixed when the process is launched or the session opened, for it or for the actor over it. */
+/** Everything that is fixed when the process is launched or the session opened; the other settings take effect at once. */
 function launchOf({ settings, ...definition }: ServerConfig) {
   const { env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs } = settings;
   return [definition, env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs];

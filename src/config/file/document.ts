@@ -1,10 +1,10 @@
-// A JSONC file as text, tree and value at once, so that every complaint can name its line and column.
-// Reading never throws: an unreadable or broken file is a document with complaints.
+// A JSONC file as text, tree and value at once, so that every complaint can name its line and column, and the report that
+// collects the complaints. Reading never throws: an unreadable or broken file is a document with complaints.
 
 import { readFileSync } from 'node:fs';
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { sentence } from '../protocol/failures.ts';
-import type { Complaint, Finding, Keys } from './complaints.ts';
+import { sentence } from '../../protocol/failures.ts';
+import type { Complaint, Finding, Keys } from '../complaints.ts';
 
 export type Document = {
   readonly path: string;
@@ -29,7 +29,7 @@ export function parseDocument(path: string, raw: string): Document {
   const text = raw.replace(/^\uFEFF/, '');
   const errors: ParseError[] = [];
   const tree = parseTree(text, errors, { allowTrailingComma: true });
-  const complaints = withoutEchoes(errors).map(({ error, offset }) => ({
+  const complaints = withoutRepeats(errors).map(({ error, offset }) => ({
     path,
     ...positionAt(text, offset),
     message: tree ? syntaxSentence(printParseErrorCode(error)) : 'the file is empty; write { "mcpServers": {} }',
@@ -37,12 +37,12 @@ export function parseDocument(path: string, raw: string): Document {
   return { path, text, tree, value: tree && plain(tree), complaints };
 }
 
-export function complaintOf(document: Document, { keys, at, message }: Finding): Complaint {
+function complaintOf(document: Document, { keys, at, message }: Finding): Complaint {
   return { path: document.path, ...positionAt(document.text, offsetOf(document.tree, keys, at)), message };
 }
 
 /** The keys that an object has more than once, each with its place; JSON itself would let the last one win. */
-export function repeatedKeys(document: Document, node: Node | undefined): Complaint[] {
+function repeatedKeys(document: Document, node: Node | undefined): Complaint[] {
   const seen = new Set<string>();
   return (node?.children ?? []).flatMap((child) => {
     if (child.type !== 'property') return repeatedKeys(document, child);
@@ -83,15 +83,15 @@ function plain(node: Node, depth = 0): unknown {
   );
 }
 
-/** The parser goes on after an error and stumbles over its remains: what touches the error before is only an echo. */
-function withoutEchoes(errors: ParseError[]): ParseError[] {
+/** The parser goes on after an error and trips over the rest of it: an error that touches the one before is left out. */
+function withoutRepeats(errors: ParseError[]): ParseError[] {
   let end = -1;
   return [...errors]
     .sort((a, b) => a.offset - b.offset)
     .filter((error) => {
-      const isEcho = error.offset <= end && !printParseErrorCode(error.error).startsWith('Close');
+      const isRepeat = error.offset <= end && !printParseErrorCode(error.error).startsWith('Close');
       end = Math.max(end, error.offset + error.length);
-      return !isEcho;
+      return !isRepeat;
     });
 }
 
@@ -127,3 +127,41 @@ function unreadable(path: string, error: unknown): Complaint {
   const why = error instanceof RangeError ? 'the file is nested too deeply' : sentence(error);
   return { path, line: 1, column: 1, message: reasons[String(code)] ?? why };
 }
+
+/** Every complaint and every warning about one document, in the order of the lines. */
+export type Report = {
+  complain(finding: Finding): void;
+  warn(finding: Finding): void;
+  /** The same report, for a part of the document: `keys` lead to it, and each sentence begins with `subject`. */
+  about(keys: Keys, subject: string): Report;
+  readonly complaints: Complaint[];
+  readonly warnings: Complaint[];
+};
+
+export function openReport(document: Document): Report {
+  const isBroken = document.complaints.length > 0;
+  const complaints = [...document.complaints, ...repeatedKeys(document, document.tree)];
+  const warnings: Complaint[] = [];
+  const about = (prefix: Keys, subject: string): Report => {
+    const note = (list: Complaint[], finding: Finding) => {
+      // What seems to be missing from a broken file may only be unreadable.
+      if (isBroken && finding.isMissing) return;
+      const placed = { ...finding, keys: [...prefix, ...finding.keys], message: subject + finding.message };
+      list.push(complaintOf(document, placed));
+    };
+    return {
+      complain: (finding) => note(complaints, finding),
+      warn: (finding) => note(warnings, finding),
+      about: (keys, inner) => about([...prefix, ...keys], subject + inner),
+      get complaints() {
+        return complaints.toSorted(byPlace);
+      },
+      get warnings() {
+        return warnings.toSorted(byPlace);
+      },
+    };
+  };
+  return about([], '');
+}
+
+const byPlace = (a: Complaint, b: Complaint): number => a.line - b.line || a.column - b.column;

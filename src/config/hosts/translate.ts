@@ -1,26 +1,27 @@
-// One server's definition, from the form of its host into ours. What the host's words mean is written out,
-// what has no meaning here becomes a note, and what cannot run here is refused with the reason.
+// One server's definition, from the form of its host into ours. Variables of the host are written out, keys that have no
+// meaning here become notes, and a definition that cannot run here is refused with the reason.
 
 import { basename, isAbsolute, resolve } from 'node:path';
-import { check } from './complaints.ts';
-import { isObject, isRemote, type Raw } from './definition.ts';
-import { judgeAddress } from './remote.ts';
-import { ADDRESS_KEYS, definitionSchema, remoteSchema, type ServerDefinition } from './schema.ts';
+import { check } from '../complaints.ts';
+import { isObject, isRemote, type Raw } from '../definition.ts';
+import { judgeAddress } from '../remote.ts';
+import { ADDRESS_KEYS, definitionSchema, remoteSchema, type ServerDefinition } from '../schema.ts';
 
-type Surroundings = { readonly home: string; readonly folder: string; readonly isProject: boolean };
+/** The folder that a definition belongs to, of a project or of the person. */
+type Project = { readonly home: string; readonly folder: string; readonly isProject: boolean };
 type Translated = { readonly definition: ServerDefinition; readonly notes: string[] } | { readonly why: string };
 
 const EVERYWHERE = ['type', 'source', 'enabled', 'disabled', 'x-troupe'];
 const UNDERSTOOD = [...EVERYWHERE, 'command', 'args', 'env', 'cwd'];
 const UNDERSTOOD_OF_REMOTE = [...EVERYWHERE, ...ADDRESS_KEYS, 'headers', 'oauth', 'auth'];
 
-/** Words of the host in ours. */
+/** Writes a text of the host with our variables. */
 type Say = (value: unknown) => unknown;
 
-export function translate(raw: unknown, surroundings: Surroundings): Translated {
+export function translate(raw: unknown, project: Project): Translated {
   if (!isObject(raw)) return { why: 'its definition is not an object' };
   const notes: string[] = [];
-  const say: Say = (value) => (typeof value === 'string' ? inOurWords(value, surroundings, notes) : value);
+  const say: Say = (value) => (typeof value === 'string' ? inOurWords(value, project, notes) : value);
   if (isRemote(raw)) return translateRemote(raw, say, notes);
   const flat = flattened(raw);
   if (flat.command === undefined) return { why: 'it has no command' };
@@ -28,7 +29,7 @@ export function translate(raw: unknown, surroundings: Surroundings): Translated 
     command: say(flat.command),
     ...(flat.args !== undefined && { args: Array.isArray(flat.args) ? flat.args.map(say).map(textOf) : flat.args }),
     ...(flat.env !== undefined && { env: isObject(flat.env) ? named('env', flat.env, say, notes) : flat.env }),
-    ...directoryOf(say(flat.cwd), surroundings, notes),
+    ...directoryOf(say(flat.cwd), project, notes),
     ...common(flat),
   };
   const [finding] = check(definitionSchema, candidate).findings;
@@ -90,7 +91,7 @@ function flattened(raw: Raw): Raw {
 }
 
 /** ${env:X} is ${X} here; what the editor knows of the project is written out; what it would ask becomes a variable. */
-function inOurWords(text: string, { home, folder }: Surroundings, notes: string[]): string {
+function inOurWords(text: string, { home, folder }: Project, notes: string[]): string {
   const known = new Map([
     ['workspaceFolder', folder],
     ['workspaceFolderBasename', basename(folder)],
@@ -125,7 +126,7 @@ function textOf(value: unknown): unknown {
 }
 
 /** A project's server runs in the folder of the project; the daemon runs elsewhere, so this is made explicit. */
-function directoryOf(cwd: unknown, { folder, isProject }: Surroundings, notes: string[]): { cwd?: unknown } {
+function directoryOf(cwd: unknown, { folder, isProject }: Project, notes: string[]): { cwd?: unknown } {
   if (cwd === undefined && !isProject) return {};
   if (cwd === undefined) notes.push(`runs in ${folder}, the folder of its project`);
   const isRelative = typeof cwd === 'string' && !isAbsolute(cwd) && !cwd.startsWith('${');

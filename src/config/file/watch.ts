@@ -6,7 +6,7 @@ import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { join, parse, resolve, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 
-/** Editors write in several steps, and one change should be one call; but a busy folder must not put it off for ever. */
+/** Editors write in several steps, and one change should be one call; but a busy folder must not delay the call for ever. */
 const QUIET_MS = 100;
 const LONGEST_WAIT_MS = 1_000;
 const MOST_LINKS = 40;
@@ -20,7 +20,7 @@ export function watchConfig(path: string, onChange: () => void): { close(): Prom
   let firstHint = 0;
   let goodbye: Promise<unknown> = Promise.resolve();
 
-  // A folder that was replaced, or that the file now lies in, needs a new watch; it looks again once it is ready.
+  // A folder that was replaced, or in which the file lies now, needs a new watch; the file is looked at again once that is ready.
   const follow = () => {
     const current = foldersOf(file);
     if (watcher && isSame(current, folders)) return;
@@ -92,7 +92,7 @@ function foldersOf(file: string): Folders {
   return folders;
 }
 
-// Things may vanish between two looks, and some are not ours to look into: both are as good as missing.
+// A file may vanish between two looks, or be forbidden to us: both count as missing.
 function entryAt(path: string) {
   try {
     return lstatSync(path);

@@ -1,12 +1,13 @@
-// Puts one entry into a host's JSON file, or brings the one that is there up to date; every other byte stays.
-// An entry's further keys (a timeout, a list of approved tools) belong to its owner and are kept.
+// Puts one entry into a host's JSON file, or brings the entry that is there up to date; every other byte stays.
+// Keys of the entry that troupe does not write (a timeout, a list of approved tools) are kept.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Node } from 'jsonc-parser';
-import { TroupeError } from '../protocol/failures.ts';
-import { formatComplaint } from './complaints.ts';
-import { type Document, parseDocument } from './document.ts';
-import { insertProperty } from './properties.ts';
+import { TroupeError } from '../../protocol/failures.ts';
+import { formatComplaint } from '../complaints.ts';
+import { isObject } from '../definition.ts';
+import { type Document, parseDocument } from '../file/document.ts';
+import { insertProperty } from '../file/properties.ts';
 
 export type Entry = {
   readonly path: string;
@@ -16,8 +17,8 @@ export type Entry = {
   readonly value: Readonly<Record<string, unknown>>;
 };
 
-/** What says how a server is reached; all of it is ours to write. */
-const WAY_KEYS = ['type', 'command', 'args', 'env', 'url', 'headers'];
+/** The keys that say how a server is reached: troupe writes all of them anew. */
+const OUR_KEYS = ['type', 'command', 'args', 'env', 'url', 'headers'];
 const BYTE_ORDER_MARK = '\uFEFF';
 
 export function withEntry({ path, text, key, name, value }: Entry): string {
@@ -38,7 +39,7 @@ function inObject(document: Document, servers: Node, name: string, value: Entry[
   if (!property) return insertProperty(document.text, servers, name, value);
   const [, node] = property.children ?? [];
   const known = valueIn(document, servers, name);
-  const kept = without(known, (key) => WAY_KEYS.includes(key));
+  const kept = without(known, (key) => OUR_KEYS.includes(key));
   const env =
     'command' in value ? { ...without(known.env, (key) => key.startsWith('TROUPE_')), ...asObject(value.env) } : {};
   const next = { ...value, ...(Object.keys(env).length > 0 && { env }), ...kept };
@@ -48,8 +49,7 @@ function inObject(document: Document, servers: Node, name: string, value: Entry[
 const without = (object: unknown, isOurs: (key: string) => boolean): Record<string, unknown> =>
   Object.fromEntries(Object.entries(asObject(object)).filter(([key]) => !isOurs(key)));
 
-const asObject = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+const asObject = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
 /** The object under `key` of an object; undefined if there is none yet. */
 function objectAt(document: Document, owner: Node | undefined, key: string): Node | undefined {

@@ -38,7 +38,7 @@ export function removeProperty(text: string, object: Node, property: Node): stri
   const previous = siblings[siblings.indexOf(property) - 1];
   const comma = commaAfter(text, endOf(property), object.offset + object.length - 1);
   const edits = [lineOrLess(text, property.offset, comma === undefined ? endOf(property) : comma + 1)];
-  // Without a comma of its own it was the last one: the one before it must lose the comma, for hosts that read strict JSON.
+  // The last property has no comma behind it: the one before it must lose its own, for hosts that read strict JSON.
   if (comma === undefined && previous) {
     const before = commaAfter(text, endOf(previous), property.offset);
     if (before !== undefined) edits.push({ offset: before, length: 1, text: '' });

@@ -1,10 +1,10 @@
-// A host's own file, which it may be writing itself: it is replaced in one step, as it was read or not at all, and what
-// was there before is kept beside it.
+// A host's own file, which the host may be writing at the same time: it is replaced in one step, and only if it is still as
+// it was read. The text before the change is kept in a backup beside it.
 
 import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sentence, TroupeError } from '../protocol/failures.ts';
-import { replaceFile } from './replace.ts';
+import { sentence, TroupeError } from '../../protocol/failures.ts';
+import { replaceFile } from '../file/replace.ts';
 
 /** The text of the file; the empty text if there is none. */
 export function readHostFile(path: string): string {
@@ -17,7 +17,7 @@ export function readHostFile(path: string): string {
   }
 }
 
-/** Writes the text where `before` still stands, and returns the path of the backup, if there was something to keep. */
+/** Writes the text if the file still holds `before`, and returns the path of the backup; a new file has none. */
 export function replaceHostFile(path: string, before: string, text: string): string | undefined {
   if (readHostFile(path) !== before)
     throw new TroupeError('busy', `${path} has changed in the meantime; close the host and try again`);

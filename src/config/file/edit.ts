@@ -1,17 +1,16 @@
-// Adds a server to the file and takes one out, leaving everything else in it as the owner wrote it.
-// The file is replaced in one step, so that a reader sees the old one or the new one, never half of one.
+// Adds a server to the configuration file or removes one, leaving everything else in it as the owner wrote it.
 
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { findNodeAtLocation, type Node } from 'jsonc-parser';
-import { TroupeError } from '../protocol/failures.ts';
-import { check, formatComplaint } from './complaints.ts';
+import { TroupeError } from '../../protocol/failures.ts';
+import { check, formatComplaint } from '../complaints.ts';
+import { isServerName, mendName, NAME_RULE } from '../names.ts';
+import { judgeAddress } from '../remote.ts';
+import { definitionSchema, remoteSchema, type ServerDefinition } from '../schema.ts';
 import { type Document, parseDocument, readDocument } from './document.ts';
-import { isServerName, mendName, NAME_RULE } from './names.ts';
 import { insertProperty, removeProperty } from './properties.ts';
-import { judgeAddress } from './remote.ts';
 import { replaceFile } from './replace.ts';
-import { definitionSchema, remoteSchema, type ServerDefinition } from './schema.ts';
 
 const NEW_FILE = '{\n  "mcpServers": {}\n}\n';
 
@@ -35,7 +34,7 @@ function problemOf(name: string, definition: ServerDefinition): string | undefin
   const isRemote = 'url' in definition;
   const [finding] = (isRemote ? check(remoteSchema, definition) : check(definitionSchema, definition)).findings;
   if (finding) return finding.message;
-  if (!isRemote || definition.url.includes('${')) return undefined; // what the variable holds is known to the daemon only
+  if (!isRemote || definition.url.includes('${')) return undefined; // only the daemon knows the variable's value
   const judged = judgeAddress(definition.url, definition.type, name);
   return 'problem' in judged ? `url ${judged.problem}` : undefined;
 }
