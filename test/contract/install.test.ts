@@ -1,7 +1,7 @@
 // What `troupe install` makes of each host's file: the one entry, in that host's own form, and every other byte as it was.
 
 import { describe, expect, it } from 'vitest';
-import { unified } from '../../src/cli/install-difference.ts';
+import { unified } from '../../src/cli/setup/install.ts';
 import { type Access, HOST_NAMES, hostKind } from '../../src/config/hosts/hosts.ts';
 
 const env = { HOME: '/home/ada' };
