@@ -90,10 +90,11 @@ function readTroupe(
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
   const { servers: _, plugins, nats, roots, ...rest } = data;
-  const absolute = (written: string) => resolve(dirname(path), written);
+  const from = resolve(dirname(path));
+  const absolute = (written: string) => resolve(from, written);
   return {
     ...rest,
-    plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
+    plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, from, options, required })),
     nats: { ...nats, ...(url !== undefined && { url }) },
     roots: { list: roots.list.map(absolute), allow: roots.allow.map(absolute) },
   };

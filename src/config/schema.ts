@@ -232,7 +232,13 @@ export type Config = Readonly<Omit<TroupeSettings, 'servers' | 'plugins'>> & {
 };
 export type Profile = Readonly<z.output<typeof profileSchema>>;
 export type RootSettings = { readonly list: readonly string[]; readonly allow: readonly string[] };
-export type PluginConfig = { readonly name: string; readonly options: unknown; readonly required: boolean };
+export type PluginConfig = {
+  /** A plugin of ours, a path, or the name of a package; the latter two are looked up from the folder `from`. */
+  readonly name: string;
+  readonly from: string;
+  readonly options: unknown;
+  readonly required: boolean;
+};
 
 /** A process of our own, or a server that is reached over the network. */
 export type ServerConfig = StdioServer | RemoteServer;
