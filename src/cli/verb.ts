@@ -25,7 +25,7 @@ export type Output = {
   readonly isTerminal: boolean;
   /** Columns a table may use. */
   readonly width: number;
-  /** Is somebody watching stderr, so that a progress bar or a question makes sense? */
+  /** Whether stderr is a terminal, so that a progress bar or a question makes sense. */
   readonly isWatched: boolean;
   /** One line, or more, of data. */
   readonly print: (text: string | Buffer) => void;

@@ -22,7 +22,7 @@ export function isObject(value: unknown): value is Raw {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a definition, of whatever host, is that of a server behind an address. */
+/** Whether a definition, of any host, is that of a server behind an address. */
 export function isRemote({ type, command, ...rest }: Raw): boolean {
   if (type !== undefined) return REMOTE_TYPES.some((known) => known === type);
   return command === undefined && ADDRESS_KEYS.some((key) => Object.hasOwn(rest, key));

@@ -13,7 +13,7 @@ export type Difference = {
 
 export function difference(before: Config, after: Config): Difference {
   const old = new Map(before.servers.map((server) => [server.name, server]));
-  const kept = new Set(after.servers.map((server) => server.name));
+  const names = new Set(after.servers.map((server) => server.name));
   const result: Difference = { added: [], removed: [], relaunched: [], retuned: [] };
   for (const server of after.servers) {
     const previous = old.get(server.name);
@@ -21,7 +21,7 @@ export function difference(before: Config, after: Config): Difference {
     else if (!isDeepStrictEqual(launchOf(previous), launchOf(server))) result.relaunched.push(server);
     else if (!isDeepStrictEqual(previous.settings, server.settings)) result.retuned.push(server);
   }
-  result.removed.push(...[...old.keys()].filter((name) => !kept.has(name)));
+  result.removed.push(...[...old.keys()].filter((name) => !names.has(name)));
   return result;
 }
 

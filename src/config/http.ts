@@ -49,7 +49,7 @@ export type HttpSettings = Readonly<z.output<typeof httpSchema>>;
 export type HttpAddress = {
   readonly host: string;
   readonly port: number;
-  /** Whether somebody asked for it: then no other port will do, unless it is 0. */
+  /** Whether the port was chosen by the user: then no other will do, unless it is 0. */
   readonly isExplicit: boolean;
 };
 

@@ -54,7 +54,7 @@ const rerun = z
 const sampling = z.strictObject({
   requestsPerHour: count(0).prefault(60),
   tokensPerHour: count(0).prefault(200_000),
-  /** Rounds of tool use in one conversation, whoever answers. */
+  /** Rounds of tool use in one conversation, answered by a model or a person. */
   maxIterations: count(1).prefault(20),
 });
 export type SamplingBudget = Readonly<z.output<typeof sampling>>;

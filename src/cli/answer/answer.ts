@@ -1,7 +1,7 @@
 // `answer`: answers one question. With --accept, --decline or --cancel it is for scripts; without one it talks to the person
 // at the terminal, and nothing is sent before that person has said so.
 
-import type { AskView, Stage } from '../../asks/ask.ts';
+import type { AskView } from '../../asks/ask.ts';
 import { defaultsOf, type Form, readForm } from '../../asks/forms/form.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import { members, stringOf } from '../../protocol/json.ts';
@@ -14,7 +14,7 @@ import { talkApproval, talkUrl } from './consent.ts';
 import { talkForm } from './form.ts';
 import { type Listed, openAsks } from './inbox.ts';
 import { talkSampling, textResult } from './sampling.ts';
-import { fateOf, outcomeOf, type Said, sent, type Talk, type Talked, untilGone, untilModelled } from './talk.ts';
+import { exchange, fateOf, outcomeOf, type Said, sent, type Talk, type Talked, untilGone } from './talk.ts';
 
 type AnswerOptions = {
   /** `true` without JSON. */
@@ -70,43 +70,20 @@ async function gone(control: Control, id: string): Promise<never> {
 async function talk(cli: Cli, control: Control, { version }: Listed, view: AskView): Promise<number> {
   const { output, env } = cli;
   const dialog = openDialog(output);
-  // Whether an answer of ours has been sent and not refused: then a question that is gone was closed by it.
-  let hasLeft = false;
-  let isSent = false;
-  let seen: Stage | undefined = view.stage;
-  let action: Said['action'] = 'accept';
-  const send = async (said: Said, stage: Stage = seen ?? view.stage): Promise<string> => {
-    [hasLeft, seen, action] = [true, undefined, said.action];
-    const reply = sent(control, { id: view.id, stage }, said).then(outcomeOf);
-    void reply.then(
-      (outcome) => {
-        hasLeft = outcome !== 'open';
-        isSent = true;
-      },
-      () => {
-        [hasLeft, seen] = [false, stage];
-      },
-    );
-    return Promise.race([reply, dialog.ended]);
-  };
+  const { state, send, modelled } = exchange(control, view, dialog);
   const again = async () => (await openAsks(control)).asks.find(({ id }) => id === view.id);
-  const modelled = async (): Promise<AskView> => {
-    const next = await Promise.race([untilModelled(control, view.id), dialog.ended]);
-    seen = next?.stage;
-    return next ?? dialog.ended; // a question that is gone ends the talk, with the reason
-  };
-  void untilGone(control, { version, view, seen: () => seen, isOurs: () => hasLeft, isSent: () => isSent }).then(
-    (why) => hasLeft || dialog.end(why),
+  void untilGone(control, { version, view, state }).then(
+    (why) => state.isOurs || dialog.end(why),
     () => {}, // a daemon that does not answer is noticed when something is sent
   );
   try {
     const outcome = await talkOf(view)({ dialog, view, env, send, again, modelled, command: commandFor(cli, view) });
-    if (outcome !== undefined) output.print(outcomeText(outcome, view.server, action));
+    if (outcome !== undefined) output.print(outcomeText(outcome, view.server, state.action));
     return OK;
   } catch (error) {
     if (!dialog.isInterrupted()) throw inLines(output, error);
-    const isOpen = `${isSent ? '' : 'nothing was sent; '}the question is still open: ${commandFor(cli, view)}`;
-    output.say(`\n${hasLeft ? 'the answer was on its way; `troupe inbox` shows whether it arrived' : isOpen}`);
+    const isOpen = `${state.isSent ? '' : 'nothing was sent; '}the question is still open: ${commandFor(cli, view)}`;
+    output.say(`\n${state.isOurs ? 'the answer was on its way; `troupe inbox` shows whether it arrived' : isOpen}`);
     return INTERRUPTED;
   } finally {
     dialog.close();

@@ -9,20 +9,20 @@ import { folded, oneLine } from '../terminal/words.ts';
 
 /** Room for the answer behind the question. */
 const ROOM = 16;
-const LONGEST_KEPT = 40;
+const LONGEST_SUGGESTION = 40;
 
 type FieldAsked = {
   readonly dialog: Dialog;
   readonly validator: Validator;
   readonly field: Field;
-  readonly kept: Value;
+  readonly suggested: Value;
 };
 
-export async function askField({ dialog, validator, field, kept }: FieldAsked): Promise<Value> {
-  const { head, prompt } = questionOf(dialog, field, kept);
+export async function askField({ dialog, validator, field, suggested }: FieldAsked): Promise<Value> {
+  const { head, prompt } = questionOf(dialog, field, suggested);
   for (const line of head) dialog.say(line);
   for (;;) {
-    const read = readValue(field, await dialog.ask(prompt), kept);
+    const read = readValue(field, await dialog.ask(prompt), suggested);
     if ('problem' in read) dialog.complain(`  ${read.problem}`);
     else {
       const problem = await problemWith(validator, field, read.value);
@@ -43,12 +43,12 @@ async function problemWith(validator: Validator, field: Field, value: Value): Pr
 }
 
 /** The server's words behind a bar; then, in ours, what may be typed, and in brackets what the empty line means. */
-function questionOf({ output }: Dialog, field: Field, kept: Value): { head: string[]; prompt: string } {
+function questionOf({ output }: Dialog, field: Field, suggested: Value): { head: string[]; prompt: string } {
   const bar = output.paint('dim', '│');
   const { title, description } = field;
   const label = folded(`${oneLine(title)}${description ? ` (${oneLine(description)})` : ''}`, output.width - 2);
   const choices = numbered(field).map((line) => cut(line, output.width - 2));
-  const ours = [hintOf(field), enterOf(field, kept)].filter(Boolean).join(' ');
+  const ours = [hintOf(field), enterOf(field, suggested)].filter(Boolean).join(' ');
   const [only = '', ...more] = [...label, ...choices];
   const isRoomy = more.length === 0 && only.length + ours.length + ROOM <= output.width;
   if (isRoomy) return { head: [], prompt: `${bar} ${only}${ours && ` ${ours}`}: ` };
@@ -63,8 +63,8 @@ function numbered(field: Field): string[] {
   });
 }
 
-function enterOf(field: Field, kept: Value): string {
-  if (kept !== undefined) return `[${cut(valueText(field, kept), LONGEST_KEPT)}]`;
+function enterOf(field: Field, suggested: Value): string {
+  if (suggested !== undefined) return `[${cut(valueText(field, suggested), LONGEST_SUGGESTION)}]`;
   return field.isRequired ? '' : '[leave out]';
 }
 
@@ -109,13 +109,13 @@ function range(least: number | undefined, most: number | undefined, unit: string
 export type Value = string | number | boolean | null | readonly string[] | undefined;
 type Read = { readonly value: Value } | { readonly problem: string };
 
-/** The value that was typed; whether it is allowed is left to the validator. `kept` is the value in brackets. */
-export function readValue(field: Field, typed: string, kept: Value): Read {
+/** The value that was typed; whether it is allowed is left to the validator. `suggested` is the value in brackets. */
+export function readValue(field: Field, typed: string, suggested: Value): Read {
   const text = typed.trim();
-  if (text === '' && kept !== undefined) return { value: kept };
+  if (text === '' && suggested !== undefined) return { value: suggested };
   if (text === '') return emptyValue(field);
   // The empty line takes the value in brackets, so that another sign must mean no value.
-  if (text === CLEAR && kept !== undefined && !field.isRequired) return { value: undefined };
+  if (text === CLEAR && suggested !== undefined && !field.isRequired) return { value: undefined };
   if (text === CLEAR && field.isRequired)
     return { problem: `It is required${field.type === 'string' ? `; type "${CLEAR}" for that sign` : ''}.` };
   switch (field.type) {

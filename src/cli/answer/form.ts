@@ -45,7 +45,7 @@ function introduce({ output, say }: Dialog, view: AskView, { fields }: Form): vo
 }
 
 async function fill({ dialog, validator, values }: Filling, field: Field): Promise<void> {
-  values.set(field.name, await askField({ dialog, validator, field, kept: values.get(field.name) }));
+  values.set(field.name, await askField({ dialog, validator, field, suggested: values.get(field.name) }));
 }
 
 /** Shows all values until the person sends exactly those, edits one, declines or cancels. */

@@ -93,7 +93,7 @@ function requestText(output: Output, view: AskView): string {
   if (!request) return `${name} asks for a model's answer; the request is too large to be shown here.`;
   const { messages, systemPrompt, tools, maxTokens, modelPreferences } = request as Request;
   const hints = listOf(modelPreferences?.hints).map(({ name: hint }) => oneLine(String(hint)));
-  const wishes = [
+  const limits = [
     ...(typeof maxTokens === 'number' ? [`at most ${maxTokens} tokens`] : []),
     ...(hints.length > 0 ? [`a model like ${hints.join(', ')}`] : []),
   ];
@@ -101,7 +101,7 @@ function requestText(output: Output, view: AskView): string {
     stated(
       output,
       server,
-      ` asks for a model's answer${occasion(view)}${wishes.length > 0 ? ` (${wishes.join('; ')})` : ''}:`,
+      ` asks for a model's answer${occasion(view)}${limits.length > 0 ? ` (${limits.join('; ')})` : ''}:`,
     ),
     ...(typeof systemPrompt === 'string' ? [`${name}, as the system prompt:`, quoted(output, systemPrompt)] : []),
     ...listOf(messages).flatMap((message) => messageText(output, `${name}, as the `, message)),

@@ -73,27 +73,61 @@ export async function fateOf(control: Control, id: string): Promise<string | und
   return undefined;
 }
 
-type Watched = {
-  readonly version: number;
-  readonly view: AskView;
+/** How far a talk has come. */
+type Exchange = {
   /** The stage that the person looks at; nothing while an answer is on its way or a model thinks. */
-  readonly seen: () => Stage | undefined;
-  /** Whether the question was closed by our own answer. */
-  readonly isOurs: () => boolean;
-  /** Whether any answer of ours was sent: the sentence about the end says if none was. */
-  readonly isSent: () => boolean;
+  seen: Stage | undefined;
+  /** Whether the last answer closes the question: it was sent, not refused, and no further stage follows. */
+  isOurs: boolean;
+  /** Whether any answer was sent. */
+  isSent: boolean;
+  /** Of the last answer. */
+  action: Said['action'];
 };
+
+/** Sends the answers of a talk, and keeps how far it has come. */
+export function exchange(control: Control, view: AskView, dialog: Dialog) {
+  const state: Exchange = { seen: view.stage, isOurs: false, isSent: false, action: 'accept' };
+
+  async function send(said: Said, stage: Stage = state.seen ?? view.stage): Promise<string> {
+    state.seen = undefined;
+    state.isOurs = true;
+    state.action = said.action;
+    const reply = sent(control, { id: view.id, stage }, said).then(outcomeOf);
+    void reply.then(
+      (outcome) => {
+        state.isOurs = outcome !== 'open';
+        state.isSent = true;
+      },
+      () => {
+        state.isOurs = false;
+        state.seen = stage;
+      },
+    );
+    return Promise.race([reply, dialog.ended]);
+  }
+
+  async function modelled(): Promise<AskView> {
+    const next = await Promise.race([untilModelled(control, view.id), dialog.ended]);
+    state.seen = next?.stage;
+    return next ?? dialog.ended; // a question that is gone ends the talk, with the reason
+  }
+
+  return { state: state as Readonly<Exchange>, send, modelled };
+}
+
+type Watched = { readonly version: number; readonly view: AskView; readonly state: Readonly<Exchange> };
 
 /** Resolves when the question is gone or has moved on, so that the person does not type in vain or approve something unseen. */
 export async function untilGone(control: Control, watched: Watched): Promise<TroupeError> {
-  const { view, isOurs, isSent } = watched;
+  const { view, state } = watched;
   const name = oneLine(view.server);
-  const nothing = (why: string): string => (isSent() ? why : `${why}; nothing was sent`);
+  const nothing = (why: string): string => (state.isSent ? why : `${why}; nothing was sent`);
   try {
     const why = await changeOf(control, watched);
     if (why === 'moved on')
       return new TroupeError('answered', `the question of ${name} has moved on; look at it again`);
-    const fate = isOurs() ? undefined : await fateOf(control, view.id);
+    const fate = state.isOurs ? undefined : await fateOf(control, view.id);
     return new TroupeError('answered', nothing(fate ?? `the question of ${name} is no longer open`));
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'lost') throw error;
@@ -101,19 +135,18 @@ export async function untilGone(control: Control, watched: Watched): Promise<Tro
   }
 }
 
-async function changeOf(control: Control, { version, view, seen }: Watched): Promise<'gone' | 'moved on'> {
+async function changeOf(control: Control, { version, view, state }: Watched): Promise<'gone' | 'moved on'> {
   for (let since = version; ; ) {
     const now = await openAsks(control, since);
     since = now.version;
     const ask = now.asks.find(({ id }) => id === view.id);
     if (!ask) return 'gone';
-    const stage = seen();
-    if (stage !== undefined && ask.stage !== stage && view.mode !== 'url') return 'moved on';
+    if (state.seen !== undefined && ask.stage !== state.seen && view.mode !== 'url') return 'moved on';
   }
 }
 
 /** The question once a model has answered it, or has failed to; nothing if it is gone. */
-export async function untilModelled(control: Control, id: string): Promise<AskView | undefined> {
+async function untilModelled(control: Control, id: string): Promise<AskView | undefined> {
   for (let now = await openAsks(control); ; now = await openAsks(control, now.version)) {
     const ask = now.asks.find((each) => each.id === id);
     if (!ask || ask.stage === 'result' || (ask.stage === 'answer' && ask.waitsOn === 'inbox')) return ask;

@@ -49,13 +49,13 @@ function fit(columns: readonly Column[], cells: readonly (readonly string[])[], 
 export function cut(text: string, width: number): string {
   if (columnsOf(text) <= width) return text;
   let used = 0;
-  let kept = '';
+  let shown = '';
   for (const character of text) {
     used += columnsOf(character);
     if (used > width - 1) break;
-    kept += character;
+    shown += character;
   }
-  return `${kept}…`;
+  return `${shown}…`;
 }
 
 const WIDE =

@@ -41,7 +41,7 @@ function complaintOf(document: Document, { keys, at, message }: Finding): Compla
   return { path: document.path, ...positionAt(document.text, offsetOf(document.tree, keys, at)), message };
 }
 
-/** The keys that an object has more than once, each with its place; JSON itself would let the last one win. */
+/** A complaint for each key that an object has more than once; JSON itself would let the last one win. */
 function repeatedKeys(document: Document, node: Node | undefined): Complaint[] {
   const seen = new Set<string>();
   return (node?.children ?? []).flatMap((child) => {

@@ -61,8 +61,8 @@ function isSame(a: Folders, b: Folders): boolean {
 }
 
 /**
- * Every folder in which a change can give the path another meaning: those that hold a link on the way to the file,
- * and the one in which the way ends, at the file or at the first part that does not exist yet.
+ * Every folder in which a change can give the path another meaning: those that hold a link of the path, and the last one,
+ * which holds the file or the first part that does not exist yet.
  */
 function foldersOf(file: string): Folders {
   const folders: Folders = new Map();

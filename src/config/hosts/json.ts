@@ -39,10 +39,10 @@ function inObject(document: Document, servers: Node, name: string, value: Entry[
   if (!property) return insertProperty(document.text, servers, name, value);
   const [, node] = property.children ?? [];
   const known = valueIn(document, servers, name);
-  const kept = without(known, (key) => OUR_KEYS.includes(key));
+  const others = without(known, (key) => OUR_KEYS.includes(key));
   const env =
     'command' in value ? { ...without(known.env, (key) => key.startsWith('TROUPE_')), ...asObject(value.env) } : {};
-  const next = { ...value, ...(Object.keys(env).length > 0 && { env }), ...kept };
+  const next = { ...value, ...(Object.keys(env).length > 0 && { env }), ...others };
   return node && !isDeepStrictEqual(known, next) ? replaced(document.text, property, node, next) : document.text;
 }
 
