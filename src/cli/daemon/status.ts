@@ -78,35 +78,42 @@ function serverTable(output: Output, servers: readonly ServerStatus[]): string {
   );
 }
 
-function summary(output: Output, { daemon, bus, http, sessions, asks, tasks, store, plugins }: Status): string {
-  const managed = bus.managed ? `  (our own nats-server${bus.pid ? `, pid ${bus.pid}` : ''})` : '';
-  const waiting = bus.outbox ? `  ${bus.outbox} messages wait in the outbox` : '';
+type Row = readonly [title: string, text: string];
+
+function summary(output: Output, now: Status): string {
+  const { daemon, bus, http, sessions, asks, tasks, store, plugins } = now;
+  const state = (each: { readonly state: string }): string => paintState(output, each.state);
   const hosts = sessions ? `  ${sessions} ${sessions === 1 ? 'session' : 'sessions'}` : '';
-  const rows: [string, string][] = [
-    [
-      'troupe',
-      `${daemon.instance ? `${daemon.instance}  ` : ''}${paintState(output, daemon.state)}  version ${daemon.version}  pid ${daemon.pid}  up ${ago(daemon.uptimeMs)}  ${bytes(daemon.memoryBytes)}`,
-    ],
-    ['bus', `${paintState(output, bus.state)}  ${bus.url ?? ''}${managed}${waiting}`],
-    ...(bus.lastError && bus.state !== 'online' ? ([['', flat(bus.lastError)]] as [string, string][]) : []),
-    ...(http ? ([['http', `${paintState(output, http.state)}  ${httpCell(http)}${hosts}`]] as [string, string][]) : []),
-    ...(tasks?.unfinished
-      ? ([['tasks', `${tasks.unfinished} unfinished; see \`troupe tasks\``]] as [string, string][])
-      : []),
-    ...(asks?.open ? ([['asks', `${asks.open} open; see \`troupe inbox\``]] as [string, string][]) : []),
-    ['store', `${paintState(output, store.state)}  ${flat(store.message ?? '')}`],
-    ...plugins.map(({ name, state, error }): [string, string] => [
-      'plugin',
-      `${name} ${paintState(output, state)}  ${flat(error ?? '')}`,
-    ]),
+  const rows: (Row | false | undefined)[] = [
+    ['troupe', daemonText(daemon, state(daemon))],
+    ['bus', `${state(bus)}  ${bus.url ?? ''}${brokerText(bus)}`],
+    !!bus.lastError && bus.state !== 'online' && ['', flat(bus.lastError)],
+    http && ['http', `${state(http)}  ${httpText(http)}${hosts}`],
+    !!tasks?.unfinished && ['tasks', `${tasks.unfinished} unfinished; see \`troupe tasks\``],
+    !!asks?.open && ['asks', `${asks.open} open; see \`troupe inbox\``],
+    ['store', `${state(store)}  ${flat(store.message ?? '')}`],
+    ...plugins.map((each): Row => ['plugin', `${each.name} ${state(each)}  ${flat(each.error ?? '')}`]),
     ['config', daemon.config ?? 'none, so the three reference servers are run'],
-    ...(daemon.configError ? ([['', `not applied: ${flat(daemon.configError)}`]] as [string, string][]) : []),
+    !!daemon.configError && ['', `not applied: ${flat(daemon.configError)}`],
     ['log', daemon.logFile],
   ];
-  return rows.map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`).join('\n');
+  return rows
+    .filter((row) => !!row)
+    .map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`)
+    .join('\n');
 }
 
-const httpCell = ({ url, isOpen, error }: NonNullable<Status['http']>): string =>
+function daemonText({ instance, version, pid, uptimeMs, memoryBytes }: Status['daemon'], state: string): string {
+  const name = instance ? `${instance}  ` : '';
+  return `${name}${state}  version ${version}  pid ${pid}  up ${ago(uptimeMs)}  ${bytes(memoryBytes)}`;
+}
+
+function brokerText({ managed, pid, outbox }: Status['bus']): string {
+  const own = managed ? `  (our own nats-server${pid ? `, pid ${pid}` : ''})` : '';
+  return `${own}${outbox ? `  ${outbox} messages wait in the outbox` : ''}`;
+}
+
+const httpText = ({ url, isOpen, error }: NonNullable<Status['http']>): string =>
   url ? `${url}/mcp${isOpen ? '  open to other machines, with the token of troupe env' : ''}` : flat(error ?? '');
 
 const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open', 'listening']);

@@ -38,9 +38,9 @@ function launched(name: string, words: readonly string[], { env, cwd, header, ty
   if (header?.length || type !== undefined) throw usage('--header and --type go with --url');
   return {
     command,
-    ...(args.length > 0 ? { args } : {}),
-    ...(env?.length ? { env: pairs(env, '--env') } : {}),
-    ...(cwd === undefined ? {} : { cwd }),
+    ...(args.length > 0 && { args }),
+    ...(env?.length && { env: pairs(env, '--env') }),
+    ...(cwd !== undefined && { cwd }),
   };
 }
 
@@ -48,9 +48,9 @@ function remote(url: string, words: readonly string[], { env, cwd, header, type 
   if (words.length > 0 || env?.length || cwd !== undefined)
     throw usage('a server behind a url has no command, --env or --cwd; leave them out, or the url');
   return {
-    ...(type === undefined ? {} : { type }),
+    ...(type !== undefined && { type }),
     url,
-    ...(header?.length ? { headers: pairs(header, '--header') } : {}),
+    ...(header?.length && { headers: pairs(header, '--header') }),
   };
 }
 

@@ -46,10 +46,10 @@ async function get({ output, paths }: Cli, { control, task: found }: Doing): Pro
   const now = JSON.parse(raw.toString()) as TaskView;
   const asks = now.status === 'input_required' ? await asksOf(control, id) : [];
   const answers = asks.map((ask) => answerCommand(ask.id, paths.instance)).join(', ') || 'see `troupe inbox`';
-  const rows: [string, string][] = [
+  const rows: readonly (readonly [string, string])[] = [
     ['id', oneLine(id)],
     ['call', callText(now)],
-    ...(now.principal === OWNER ? [] : ([['for', oneLine(now.principal)]] as [string, string][])),
+    ['for', now.principal === OWNER ? '' : oneLine(now.principal)],
     ['status', output.paint(styleOf(now), statusText(now)) + (now.attempt > 1 ? `  sent ${now.attempt} times` : '')],
     ['message', oneLine(now.statusMessage ?? '')],
     ['progress', now.progress ? barCell(now.progress, 24) : ''],
