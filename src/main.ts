@@ -5,7 +5,7 @@
 const [verb, ...words] = process.argv.slice(2);
 
 if (verb === 'connect') {
-  const { connect } = await import('./cli/connect.ts');
+  const { connect } = await import('./cli/connect/connect.ts');
   connect(words, process.env);
 } else {
   const { runVerb } = await import('./cli/run.ts');

@@ -135,7 +135,10 @@ describe('what must be explained', () => {
     expect(files.filter((path) => !/^(#!.*\n)?\/\/ \S/.test(read(path)))).toEqual([]);
   });
 
-  it.each(['README.md', 'CHANGELOG.md', 'machines/README.md', 'docs/ARCHITECTURE.md'])('%s exists', (path) => {
-    expect(existsSync(join(root, path))).toBe(true);
-  });
+  it.each(['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'machines/README.md', 'docs/ARCHITECTURE.md'])(
+    '%s exists',
+    (path) => {
+      expect(existsSync(join(root, path))).toBe(true);
+    },
+  );
 });

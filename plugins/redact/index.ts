@@ -1,4 +1,4 @@
-// Masks what must not be read by whoever may read logs: text that matches a configured pattern becomes `[masked]`.
+// Masks secrets in log lines and audit rows: text that matches a configured pattern becomes `[masked]`.
 
 import type { Plugin } from '../../src/plugin/plugin.ts';
 

@@ -1,7 +1,6 @@
 // Lets models behind Anthropic's Messages API answer servers.
 
-import { z } from 'zod';
-import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin/plugin.ts';
+import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions, z } from '../../src/plugin/plugin.ts';
 import { requestOf } from './request.ts';
 import { readResponse, tokensOf } from './response.ts';
 
@@ -20,7 +19,7 @@ const schema = z
     error: 'must not take audio, because this API does not',
   });
 
-export type Options = z.output<typeof schema>;
+type Options = z.output<typeof schema>;
 
 export const plugin: Plugin<Options> = {
   name: 'sampling-anthropic',
@@ -29,7 +28,9 @@ export const plugin: Plugin<Options> = {
 
   start: async (troupe, options) =>
     offerModels(troupe, {
-      ...{ models: options.models, timeoutMs: options.timeoutMs, url: endpoint(options.baseUrl, '/v1/messages') },
+      models: options.models,
+      timeoutMs: options.timeoutMs,
+      url: endpoint(options.baseUrl, '/v1/messages'),
       headers: { 'x-api-key': options.apiKey, 'anthropic-version': options.version, ...options.headers },
       requestOf: (request) => requestOf(request, options),
       tokensOf,

@@ -1,24 +1,31 @@
-// From MCP's words to those of /v1/messages, which are nearly the same; what this API is stricter about is mended here.
+// From a request of MCP to one of /v1/messages, which is nearly the same; where this API is stricter, the request is mended.
 
 import {
   type Block,
   type CreateMessageParams,
   type Media,
   type Message,
+  type Model,
   type ModelRequest,
   named,
   type ToolResult,
   textOf,
 } from '../../src/plugin/plugin.ts';
-import type { Options } from './index.ts';
+
+type Limits = {
+  readonly models: readonly Model[];
+  readonly maxTokens: number;
+  /** Whether a temperature is passed on. */
+  readonly temperature: boolean;
+};
 
 export function requestOf(
   { model, params }: ModelRequest,
-  { models, maxTokens, temperature: isWarm }: Options,
+  { models, maxTokens, temperature: hasTemperature }: Limits,
 ): object {
   const { systemPrompt, temperature, stopSequences = [] } = params;
-  const canSee = models.some(({ name, takes }) => name === model && takes.includes('image'));
-  // It refuses those of white space alone.
+  const canSee = models.some(({ name, takes }) => name === model && takes?.includes('image'));
+  // The API refuses stop sequences of white space alone.
   const stops = stopSequences.filter((stop) => stop.trim() !== '');
   return {
     model,
@@ -28,14 +35,14 @@ export function requestOf(
     })),
     max_tokens: Math.min(params.maxTokens, maxTokens),
     ...(systemPrompt && { system: systemPrompt }),
-    // Its scale ends at 1, others' at 2.
-    ...(isWarm && temperature !== undefined && { temperature: Math.min(temperature, 1) }),
+    // The scale of this API ends at 1, that of others at 2.
+    ...(hasTemperature && temperature !== undefined && { temperature: Math.min(temperature, 1) }),
     ...(stops.length > 0 && { stop_sequences: stops }),
     ...toolsOf(params),
   };
 }
 
-/** One turn after the other: what one side said in several messages is one. Nobody may say nothing. */
+/** User and assistant must take turns: messages of the same role that follow each other are joined, empty ones left out. */
 function alternating(messages: readonly Message[]): Message[] {
   const turns: Message[] = [];
   for (const { role, content } of messages) {
@@ -74,12 +81,14 @@ function resultOf({ toolUseId, content, structuredContent, isError }: ToolResult
 
 const MODES = { auto: 'auto', required: 'any', none: 'none' } as const;
 
-/** A conversation in which tools were used must say which, also when no more may be used. */
+/** A conversation in which tools were used must list them, also when no more may be used. */
 function toolsOf({ tools, toolChoice, messages }: CreateMessageParams): object {
   if (tools?.length)
     return {
       tools: tools.map(({ name, description, inputSchema }) => ({
-        ...{ name, input_schema: inputSchema, ...(description && { description }) },
+        name,
+        input_schema: inputSchema,
+        ...(description && { description }),
       })),
       tool_choice: { type: MODES[toolChoice?.mode ?? 'auto'] },
     };

@@ -1,7 +1,6 @@
 // Lets models behind an OpenAI-compatible API answer servers: the vendor's own, a gateway's, or one on this machine.
 
-import { z } from 'zod';
-import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions } from '../../src/plugin/plugin.ts';
+import { address, endpoint, modelOptions, offerModels, type Plugin, readOptions, z } from '../../src/plugin/plugin.ts';
 import { requestOf } from './request.ts';
 import { readResponse, tokensOf } from './response.ts';
 
@@ -20,7 +19,7 @@ const schema = z
     error: 'is missing; set it, or set baseUrl to a service that needs none',
   });
 
-export type Options = z.output<typeof schema>;
+type Options = z.output<typeof schema>;
 
 export const plugin: Plugin<Options> = {
   name: 'sampling-openai',
@@ -29,7 +28,9 @@ export const plugin: Plugin<Options> = {
 
   start: async (troupe, options) =>
     offerModels(troupe, {
-      ...{ models: options.models, timeoutMs: options.timeoutMs, url: endpoint(options.baseUrl, '/chat/completions') },
+      models: options.models,
+      timeoutMs: options.timeoutMs,
+      url: endpoint(options.baseUrl, '/chat/completions'),
       headers: { ...(options.apiKey && { authorization: `Bearer ${options.apiKey}` }), ...options.headers },
       requestOf: (request) => requestOf(request, { ...options, maxTokensField: fieldOf(options) }),
       tokensOf,

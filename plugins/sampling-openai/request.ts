@@ -1,5 +1,5 @@
-// From MCP's words to those of /chat/completions: what a tool said is a message of its own there, and what a model wants of
-// tools stands beside its text.
+// From a request of MCP to one of /chat/completions: there a tool's result is a message of its own, and a model's calls of
+// tools stand beside its text.
 
 import {
   type Block,
@@ -11,18 +11,24 @@ import {
   type ToolUse,
   textOf,
 } from '../../src/plugin/plugin.ts';
-import type { Options } from './index.ts';
+
+type Limits = {
+  readonly maxTokens: number;
+  readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
+  /** Whether a temperature is passed on. */
+  readonly temperature: boolean;
+};
 
 export function requestOf(
   { model, params }: ModelRequest,
-  { maxTokens, maxTokensField, temperature: isWarm }: Required<Options>,
+  { maxTokens, maxTokensField, temperature: hasTemperature }: Limits,
 ): object {
   const { messages, systemPrompt, temperature, stopSequences } = params;
   return {
     model,
     messages: [...(systemPrompt ? [{ role: 'system', content: systemPrompt }] : []), ...messages.flatMap(messagesOf)],
     [maxTokensField]: Math.min(params.maxTokens, maxTokens),
-    ...(isWarm && temperature !== undefined && { temperature }),
+    ...(hasTemperature && temperature !== undefined && { temperature }),
     ...(stopSequences?.length && { stop: stopSequences }),
     ...toolsOf(params),
   };
@@ -53,7 +59,7 @@ function textAlone([first, ...others]: readonly Block[]): string | undefined {
   return first?.type === 'text' && others.length === 0 ? first.text : undefined;
 }
 
-/** It can only have spoken and used tools: other content is named. */
+/** An assistant's message can hold text and calls of tools only: other content is named in the text. */
 function spokenOf(content: readonly Block[]): object {
   const uses = content.filter((block): block is ToolUse => block.type === 'tool_use');
   const said = content.flatMap((block) =>
@@ -64,13 +70,15 @@ function spokenOf(content: readonly Block[]): object {
     content: said.length === 0 && uses.length > 0 ? null : said.join('\n'),
     ...(uses.length > 0 && {
       tool_calls: uses.map(({ id, name, input }) => ({
-        ...{ id, type: 'function', function: { name, arguments: JSON.stringify(input) } },
+        id,
+        type: 'function',
+        function: { name, arguments: JSON.stringify(input) },
       })),
     }),
   };
 }
 
-/** There is no mark for an error, so it is said. */
+/** This API has no flag for an error of a tool, so that the text says so. */
 function toolMessageOf(result: ToolResult): object {
   const text = textOf(result);
   return { role: 'tool', tool_call_id: result.toolUseId, content: result.isError ? `Error: ${text}` : text };

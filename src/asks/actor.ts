@@ -14,7 +14,7 @@ import type {
 } from '../../machines/ladder.ts';
 import { samplingMachine } from '../../machines/sampling.ts';
 import type { Answer } from '../calls/call.ts';
-import type { AskSettings } from '../config/types.ts';
+import type { AskSettings } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { clockOf, type World } from '../world/world.ts';
 import type {

@@ -3,10 +3,10 @@
 
 import type { AskOutcome as Ended, HostAnswer, Stage, WaitsOn } from '../../machines/ladder.ts';
 import type { Answer, Call } from '../calls/call.ts';
-import type { AskKind, SamplingBudget } from '../config/types.ts';
+import type { AskKind, SamplingBudget } from '../config/schema.ts';
 
 export type { Stage } from '../../machines/ladder.ts';
-export type { AskKind } from '../config/types.ts';
+export type { AskKind } from '../config/schema.ts';
 
 /** What is asked, after it was checked. Buffers are JSON, as it came. */
 export type Question =

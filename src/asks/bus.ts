@@ -4,7 +4,7 @@
 import { createInbox, type Msg, type NatsConnection } from 'nats';
 import { json, maxPayload } from '../bus/frames.ts';
 import type { Subjects } from '../bus/subjects.ts';
-import type { AskSettings } from '../config/types.ts';
+import type { AskSettings } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { isJsonObject, textAt } from '../protocol/json.ts';
 import type { World } from '../world/world.ts';

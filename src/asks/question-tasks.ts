@@ -3,7 +3,7 @@
 // as a question may take and five minutes more to fetch the answer; it is in memory, like the connection it belongs to.
 
 import type { Answer } from '../calls/call.ts';
-import type { AskSettings } from '../config/types.ts';
+import type { AskSettings } from '../config/schema.ts';
 import { withMeta } from '../protocol/edit.ts';
 import { codecOf } from '../protocol/eras.ts';
 import { spansOf, textAt } from '../protocol/json.ts';

@@ -1,7 +1,7 @@
 // What a server asks, read and checked before anybody sees it. What cannot be asked is refused with the code that the
 // specification has for it, and the sentence goes back to the server.
 
-import type { SamplingBudget } from '../config/types.ts';
+import type { SamplingBudget } from '../config/schema.ts';
 import { member, members, stringOf, textAt } from '../protocol/json.ts';
 import { readAddress } from './address.ts';
 import type { Question } from './ask.ts';

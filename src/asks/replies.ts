@@ -3,7 +3,7 @@
 
 import type { Answer } from '../calls/call.ts';
 import { glob } from '../catalog/patterns.ts';
-import type { AskRule } from '../config/types.ts';
+import type { AskRule } from '../config/schema.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { isJsonObject, member, spansOf, textAt } from '../protocol/json.ts';
 import type { AskKind, AskOutcome, Question, Reply, Stage } from './ask.ts';

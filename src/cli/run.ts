@@ -1,11 +1,11 @@
 // One verb of the command line: argv in, one exit code out, and never a stack trace.
-// The process ends by itself, so that whatever reads a pipe gets all of it.
+// The process ends by itself, so that everything written to a pipe is read.
 
 import { CommanderError } from 'commander';
-import { realPathsOf } from '../config/real-paths.ts';
+import { realPathsOf } from '../config/paths.ts';
 import { VERSION } from '../protocol/version.ts';
-import { processOutput, reportError, usage } from './output.ts';
 import { buildProgram, type Run } from './program.ts';
+import { processOutput, reportError, usage } from './verb.ts';
 
 export async function runVerb(words: readonly string[]): Promise<void> {
   const beforeDashes = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
@@ -15,12 +15,12 @@ export async function runVerb(words: readonly string[]): Promise<void> {
     process.exitCode = await work({ output: processOutput(json, process.env), env: process.env, paths });
   };
 
-  // A reader that has seen enough (`| head`) is no error.
+  // A reader that closes the pipe early, such as `| head`, is no error.
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
   process.on('uncaughtException', (error) => {
-    // The daemon has its own last words.
+    // In the daemon another listener reports it.
     if (process.listenerCount('uncaughtException') === 1) process.exit(reportError(error, json));
   });
 

@@ -1,4 +1,4 @@
-// Sentences about what is wrong with a configuration. Each names the thing and the remedy and points at its place;
+// Sentences about what is wrong with a configuration. Each names the thing and the remedy and has its line and column;
 // none holds a value from the file, because a value may be a secret.
 
 import { z } from 'zod';

@@ -1,8 +1,9 @@
-// What definitions of all kinds have in common: variables in their texts, keys we do not know, and settings in layers.
+// What definitions of all kinds of servers have in common: variables in their texts, unknown keys, and settings in layers.
+// ${VAR}, ${VAR:-default}, and ${env:VAR} as VS Code and Cursor write it, are expanded; $VAR is left to the shell, and so is
+// every other form. A value is never expanded a second time.
 
 import { didYouMean, type Finding, type Keys, written } from './complaints.ts';
-import { expand } from './expand.ts';
-import type { Report } from './report.ts';
+import type { Report } from './file/document.ts';
 import { ADDRESS_KEYS, REMOTE_TYPES } from './schema.ts';
 
 export type Raw = Record<string, unknown>;
@@ -15,13 +16,13 @@ export type Surroundings = {
 };
 
 /** Which keys a kind of definition has, and in which of them variables are expanded. */
-export type Form = { readonly known: readonly string[]; readonly expanded: readonly string[] };
+type Form = { readonly known: readonly string[]; readonly expanded: readonly string[] };
 
 export function isObject(value: unknown): value is Raw {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a definition, of whatever host, is that of a server behind an address. */
+/** Whether a definition, of any host, is that of a server behind an address. */
 export function isRemote({ type, command, ...rest }: Raw): boolean {
   if (type !== undefined) return REMOTE_TYPES.some((known) => known === type);
   return command === undefined && ADDRESS_KEYS.some((key) => Object.hasOwn(rest, key));
@@ -39,7 +40,7 @@ export function complete(raw: Raw, form: Form, { env, defaults }: Surroundings, 
   return { ...raw, ...Object.fromEntries(expanded), 'x-troupe': layered(raw, defaults) };
 }
 
-/** Every text in a value, however deep, with its variables expanded; what cannot be is complained of. */
+/** The value with the variables of every text in it expanded, however deep; a variable that is not set is complained of. */
 export function expandTexts(value: unknown, keys: Keys, env: NodeJS.ProcessEnv, report: Report, owner = ''): unknown {
   if (Array.isArray(value)) return value.map((item, index) => expandTexts(item, [...keys, index], env, report, owner));
   if (isObject(value)) {
@@ -55,8 +56,8 @@ export function expandTexts(value: unknown, keys: Keys, env: NodeJS.ProcessEnv, 
   return text;
 }
 
-/** A report that knows where a variable was missing: what is found at the same place is only an echo of that. */
-export function withoutEchoes(report: Report): Report & { tell(findings: readonly Finding[]): void } {
+/** A report that remembers where a variable was not set: the schema's finding at the same keys only follows from that. */
+export function withoutRepeats(report: Report): Report & { tell(findings: readonly Finding[]): void } {
   const places = new Set<string>();
   return {
     ...report,
@@ -79,4 +80,40 @@ function layered(raw: Raw, defaults: Raw): unknown {
     if (isObject(defaults[key]) && isObject(own[key])) merged[key] = { ...defaults[key], ...own[key] };
   }
   return merged;
+}
+
+type Expansion = {
+  readonly text: string;
+  /** Each is the end of a sentence that begins with the key; no value is part of it. */
+  readonly problems: string[];
+};
+
+const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
+const QUESTION = /\$\{input:([^}]*)\}/g;
+
+export function expand(text: string, env: NodeJS.ProcessEnv): Expansion {
+  const problems: string[] = [];
+  for (const [question] of text.matchAll(QUESTION)) {
+    problems.push(`uses ${question}, which only VS Code can ask for; use a variable such as \${TOKEN} instead`);
+  }
+  const expanded = text.replace(VARIABLE, (written: string, name: string, fallback: string | undefined) => {
+    if (fallback?.includes('${')) {
+      problems.push(`gives \${${name}} a default that holds another variable, which cannot be expanded`);
+      return written;
+    }
+    const value = variableOf(env, name);
+    // As in a shell, an empty variable takes the default too.
+    if (fallback !== undefined) return value || fallback;
+    if (value === undefined) problems.push(unset(name));
+    return value ?? written;
+  });
+  return { text: expanded, problems };
+}
+
+const unset = (name: string): string =>
+  `uses \${${name}}, which is not set; set it in the daemon's environment or write \${${name}:-default}`;
+
+// `constructor` and its like are inherited even by process.env.
+function variableOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  return Object.hasOwn(env, name) ? env[name] : undefined;
 }

@@ -13,7 +13,7 @@ export type Difference = {
 
 export function difference(before: Config, after: Config): Difference {
   const old = new Map(before.servers.map((server) => [server.name, server]));
-  const kept = new Set(after.servers.map((server) => server.name));
+  const names = new Set(after.servers.map((server) => server.name));
   const result: Difference = { added: [], removed: [], relaunched: [], retuned: [] };
   for (const server of after.servers) {
     const previous = old.get(server.name);
@@ -21,11 +21,11 @@ export function difference(before: Config, after: Config): Difference {
     else if (!isDeepStrictEqual(launchOf(previous), launchOf(server))) result.relaunched.push(server);
     else if (!isDeepStrictEqual(previous.settings, server.settings)) result.retuned.push(server);
   }
-  result.removed.push(...[...old.keys()].filter((name) => !kept.has(name)));
+  result.removed.push(...[...old.keys()].filter((name) => !names.has(name)));
   return result;
 }
 
-/** Everything that is fixed when the process is launched or the session opened, for it or for the actor over it. */
+/** Everything that is fixed when the process is launched or the session opened; the other settings take effect at once. */
 function launchOf({ settings, ...definition }: ServerConfig) {
   const { env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs } = settings;
   return [definition, env, maxFrameBytes, enabled, restart, openMs, drainMs, stdinMs, termMs];

@@ -3,13 +3,12 @@
 import { z } from 'zod';
 import { hostAndPort, urlOf } from './addresses.ts';
 import { isServerName, NAME_RULE } from './names.ts';
-import type { HttpSettings } from './types.ts';
 import { count, duration, size, word } from './units.ts';
 
 /** Where hosts look for us; free on most machines. */
 export const USUAL_PORT = 7411;
 
-/** As many as a person can guess is too few: these are all that stands between the network and the servers. */
+/** A shorter token could be guessed, and tokens are all that stands between the network and the servers. */
 const SHORTEST_TOKEN = 16;
 const MIB = 1024 ** 2;
 const ADDRESS = 'must be an address such as "127.0.0.1:7411"; port 0 picks a free one';
@@ -21,30 +20,36 @@ const token = word
 export const httpSchema = z
   .strictObject({
     enabled: z.boolean().prefault(true),
+    /** HOST:PORT; a port of 0 picks one. Absent: 127.0.0.1 and the usual port, or another if that is taken. */
     address: word.refine((written) => hostAndPort(written) !== undefined, ADDRESS).exactOptional(),
+    /** Bearer tokens by the name of their principal: required beyond the loopback. */
     tokens: z
       .record(z.string(), token)
       .refine((tokens) => Object.keys(tokens).every(isServerName), `must name each principal ${NAME_RULE}`)
       .refine(isOneToOne, 'must give each principal a token of its own')
       .prefault({}),
+    /** Pages of browsers that may come in, such as https://app.example.com. */
     origins: z
       .array(word.refine(isOrigin, 'must be an origin such as "https://app.example.com", without a path'))
       .prefault([]),
+    /** Further values of the `Host` header that mean this door, such as the name of a reverse proxy. */
     hosts: z
       .array(word.regex(/^[\w.-]+(:\d+)?$|^\[[\da-fA-F:]+\](:\d+)?$/, 'must be a host such as "mcp.example.com"'))
       .prefault([]),
     maxBodyBytes: size(1024, 1024 * MIB).prefault('16MB'),
     maxSessions: count(1).prefault(1000),
+    /** Open streams of one session. */
     maxStreams: count(1).prefault(64),
     sessionIdleMs: duration(1).prefault('24h'),
     keepAliveMs: duration(1).prefault('15s'),
   })
   .meta({ id: 'HttpSettings' });
+export type HttpSettings = Readonly<z.output<typeof httpSchema>>;
 
 export type HttpAddress = {
   readonly host: string;
   readonly port: number;
-  /** Whether somebody asked for it: then no other port will do, unless it is 0. */
+  /** Whether the port was chosen by the user: then no other will do, unless it is 0. */
   readonly isExplicit: boolean;
 };
 

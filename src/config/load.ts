@@ -1,15 +1,31 @@
 // From a file to a configuration with every default filled in, or to the list of everything that is wrong with it.
-// Never throws, and never gives up at the first mistake.
+// Never throws, and never gives up at the first mistake: every problem of every server is reported.
 
-import { rootsOf } from './asks.ts';
+import { statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { type Complaint, check, didYouMean, written } from './complaints.ts';
-import { expandTexts, isObject, type Raw, withoutEchoes } from './definition.ts';
-import { type Document, readDocument } from './document.ts';
-import { expand } from './expand.ts';
+import {
+  complete,
+  expand,
+  expandTexts,
+  isObject,
+  isRemote,
+  type Raw,
+  type Surroundings,
+  withoutRepeats,
+} from './definition.ts';
+import { type Document, openReport, type Report, readDocument } from './file/document.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';
-import { openReport, type Report } from './report.ts';
-import { type Config, ROOT_KEYS, settingsSchema, troupeSchema } from './schema.ts';
-import { readServer } from './servers.ts';
+import { readRemote } from './remote.ts';
+import {
+  type Config,
+  definitionSchema,
+  ROOT_KEYS,
+  type ServerConfig,
+  type StdioServer,
+  settingsSchema,
+  troupeSchema,
+} from './schema.ts';
 
 export type { Complaint } from './complaints.ts';
 
@@ -54,7 +70,7 @@ function warnOfUnknownKeys(root: Raw, report: Report): void {
   }
 }
 
-/** Where tokens, keys and paths stand. */
+/** The sections in which variables are expanded: they hold tokens, keys and paths. */
 const EXPANDED = ['http', 'plugins', 'roots'] as const;
 
 function readTroupe(
@@ -63,7 +79,7 @@ function readTroupe(
   env: NodeJS.ProcessEnv,
   report: Report,
 ): Omit<Config, 'servers' | 'path'> | undefined {
-  const quiet = withoutEchoes(report);
+  const quiet = withoutRepeats(report);
   const expanded = EXPANDED.filter((key) => isObject(raw) && Object.hasOwn(raw, key)).map((key) => [
     key,
     expandTexts((raw as Raw)[key], [key], env, quiet, 'x-troupe'),
@@ -73,21 +89,18 @@ function readTroupe(
   quiet.tell(findings);
   const url = isObject(raw) && isObject(raw.nats) ? readUrl(raw.nats.url, env, report) : undefined;
   if (!data) return undefined;
-  const { plugins, requests, nats, http, profiles, asks, tasks, roots, logLevel } = data;
+  const { servers: _, plugins, nats, roots, ...rest } = data;
+  const from = resolve(dirname(path));
+  const absolute = (written: string) => resolve(from, written);
   return {
-    plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, options, required })),
-    requests,
+    ...rest,
+    plugins: Object.entries(plugins).map(([name, { required, ...options }]) => ({ name, from, options, required })),
     nats: { ...nats, ...(url !== undefined && { url }) },
-    http,
-    profiles,
-    asks,
-    tasks,
-    roots: rootsOf(roots, path),
-    logLevel,
+    roots: { list: roots.list.map(absolute), allow: roots.allow.map(absolute) },
   };
 }
 
-/** A profile that names nobody is a mistake, and one that names a stranger would be found empty only by its hosts. */
+/** A profile must name servers of this file: its hosts would be the first to notice that it is empty. */
 function checkProfiles(profiles: Config['profiles'], known: readonly string[], report: Report): void {
   for (const [name, { servers }] of Object.entries(profiles)) {
     if (!isServerName(name)) {
@@ -115,8 +128,51 @@ function readUrl(url: unknown, env: NodeJS.ProcessEnv, report: Report): string |
   return text;
 }
 
-/** Defaults with a mistake were complained about once; they are not repeated for every server. */
+/** `x-troupe.servers`, unless it has a mistake: that was complained of once, and need not be again for every server. */
 function defaultsOf(troupe: unknown): Raw {
   const defaults = isObject(troupe) ? troupe.servers : undefined;
   return isObject(defaults) && settingsSchema.safeParse(defaults).success ? defaults : {};
+}
+
+const FORM = { known: Object.keys(definitionSchema.shape), expanded: ['command', 'args', 'env', 'cwd'] };
+
+function readServer(name: string, raw: unknown, surroundings: Surroundings, report: Report): ServerConfig | undefined {
+  if (!isServerName(name)) {
+    report.complain({ keys: [], at: 'key', message: `its name must match ${NAME_RULE}; call it "${mendName(name)}"` });
+  }
+  return isObject(raw) && isRemote(raw)
+    ? readRemote(name, raw, surroundings, report)
+    : readStdio(name, raw, surroundings, report);
+}
+
+function readStdio(name: string, raw: unknown, surroundings: Surroundings, report: Report): StdioServer | undefined {
+  const candidate = isObject(raw) ? complete(raw, FORM, surroundings, report) : raw;
+  const { data, findings } = check(definitionSchema, candidate);
+  for (const finding of findings) report.complain(finding);
+  const cwd = isObject(candidate) ? directoryOf(candidate.cwd, surroundings.path) : undefined;
+  if (cwd !== undefined && isObject(raw) && !isDirectory(cwd)) complainOfDirectory(raw.cwd, surroundings, report);
+  if (!data) return undefined;
+  const { command, args = [], env = {}, 'x-troupe': settings } = data;
+  return { transport: 'stdio', name, command, args, env, ...(cwd !== undefined && { cwd }), settings };
+}
+
+/** Relative to the file, because the daemon may run anywhere. */
+function directoryOf(cwd: unknown, path: string): string | undefined {
+  return typeof cwd === 'string' ? resolve(dirname(path), cwd) : undefined;
+}
+
+/** The sentence shows the text as written, so that no variable's value appears. */
+function complainOfDirectory(cwd: unknown, { env }: Surroundings, report: Report): void {
+  const written = String(cwd);
+  if (expand(written, env).problems.length > 0) return; // the variable was complained of already
+  const hint = written.startsWith('~') ? `write \${HOME} instead of ~` : 'create it or correct the path';
+  report.complain({ keys: ['cwd'], at: 'value', message: `cwd ${JSON.stringify(cwd)} is not a directory; ${hint}` });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // missing or forbidden: no process could be launched there
+  }
 }

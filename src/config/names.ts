@@ -28,7 +28,7 @@ export function mendName(name: string): string {
 export const daemonName = (host: string, instance: string | undefined): string =>
   instance === undefined ? mendName(host) : `${mendName(host)}-${instance}`;
 
-/** Comparing costs the product of two lengths, and one of the words may come from anybody. */
+/** Comparing costs the product of both lengths, and one of the words may come from a stranger. */
 const LONGEST_WORD = 64;
 const LONGEST_UNIT = 5;
 

@@ -1,5 +1,5 @@
-// `x-troupe.oauth` of a remote server: how we prove who we are to it. Nearly all of it may be left to the server's own
-// metadata; what is written here is for clients that were registered beforehand, and for machines.
+// `x-troupe.oauth` of a remote server: how the daemon proves to it who is calling. Most of it is found in the server's own
+// metadata; these settings are for clients that were registered beforehand, and for machines.
 
 import { z } from 'zod';
 import { isLoopback, urlOf } from './addresses.ts';
@@ -9,9 +9,11 @@ const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256
 
 export const oauthSchema = z
   .strictObject({
+    /** `authorization_code`: a person logs in with `troupe login`. `client_credentials`: the client itself is the principal. */
     grant: z.enum(['authorization_code', 'client_credentials']).prefault('authorization_code'),
     clientId: word.exactOptional(),
     clientSecret: word.exactOptional(),
+    /** PEM of the key that signs the client's assertions (private_key_jwt). */
     privateKey: word.regex(/-----BEGIN [A-Z ]*PRIVATE KEY-----/, 'must be a private key in PEM form').exactOptional(),
     /** Relative to the configuration file. */
     privateKeyFile: word.exactOptional(),
@@ -19,10 +21,13 @@ export const oauthSchema = z
     scopes: z
       .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be one scope, without spaces or quotes'))
       .exactOptional(),
+    /** The https URL of our client-id metadata document. */
     clientMetadataUrl: word
       .refine(isDocument, 'must be an https address with a path, such as "https://example.com/client.json"')
       .exactOptional(),
+    /** The only authorization server to talk to. */
     issuer: word.refine(isIssuer, 'must be an https address, such as "https://login.example.com"').exactOptional(),
+    /** The port of the loopback callback; 0 picks one. */
     redirectPort: z
       .int({ error: 'must be a port from 0 to 65535' })
       .min(0, 'must be a port from 0 to 65535')
@@ -43,9 +48,12 @@ export const oauthSchema = z
   })
   .meta({ id: 'OAuthSettings' });
 
-type Written = { grant: string; clientSecret?: string; privateKey?: string; privateKeyFile?: string };
+/** Of a key in a file, `privateKey` is what the file held. */
+export type OAuthSettings = Readonly<Omit<z.output<typeof oauthSchema>, 'privateKeyFile'>>;
 
-function hasProof({ grant, clientSecret, privateKey, privateKeyFile }: Written): boolean {
+type Credentials = { grant: string; clientSecret?: string; privateKey?: string; privateKeyFile?: string };
+
+function hasProof({ grant, clientSecret, privateKey, privateKeyFile }: Credentials): boolean {
   return (
     grant !== 'client_credentials' || [clientSecret, privateKey, privateKeyFile].some((each) => each !== undefined)
   );

@@ -1,10 +1,11 @@
-// Where things live on this machine: a pure function of the environment and the platform.
-// Daemon and CLI both ask here, so that they always meet at the same socket. Several daemons may share one state
-// directory: each has a name of its own, but for the first, and shares everything that does not bear that name.
+// Where things live on this machine, by the environment and the platform. Daemon and CLI both ask here, so that they
+// meet at the same socket. Several daemons may share one state directory: all but the first have a name, and the files
+// that do not bear it are shared.
 
 import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { TroupeError } from '../protocol/failures.ts';
 import { isServerName, mendName, NAME_RULE } from './names.ts';
 
@@ -17,7 +18,7 @@ export type Paths = {
   readonly database: string;
   readonly logs: string;
   readonly broker: string;
-  /** Which of the daemons on this state directory; the one without a name is the usual one. */
+  /** The name of this daemon among those on the state directory; the usual one has none. */
   readonly instance?: string;
   /** The name of the lock that this daemon holds while it lives. */
   readonly lock: string;
@@ -30,7 +31,7 @@ export type Paths = {
   readonly httpPort: string;
 };
 
-export type PathsOptions = {
+type PathsOptions = {
   readonly config?: string;
   readonly instance?: string;
   readonly platform?: NodeJS.Platform;
@@ -62,7 +63,7 @@ export function pathsOf(env: NodeJS.ProcessEnv, options: PathsOptions = {}): Pat
   };
 }
 
-/** The name that the lock of some daemon bears: what is left of `daemon` and `daemon-<name>`. */
+/** The name of the daemon that holds a lock: nothing for `daemon`, `<name>` for `daemon-<name>`. */
 export const instanceOfLock = (lock: string): string | undefined => lock.slice('daemon-'.length) || undefined;
 
 function instanceOf(name: string | undefined): string | undefined {
@@ -107,4 +108,23 @@ const fits = (path: string): boolean => Buffer.byteLength(path) <= LONGEST_SOCKE
 /** What os.tmpdir() answers, but for the given environment and not for that of this process. */
 function temporaryOf(env: NodeJS.ProcessEnv): string {
   return resolve(env.TMPDIR || env.TMP || env.TEMP || '/tmp');
+}
+
+/**
+ * The paths by which the disk is touched: one state directory has one name, whatever link or spelling led to it. Two
+ * daemons that spelled it differently would each end the servers of the other as leftovers.
+ */
+export function realPathsOf(env: NodeJS.ProcessEnv, options: PathsOptions = {}): Paths {
+  const { state } = pathsOf(env, options);
+  return pathsOf({ ...env, TROUPE_STATE: real(state) }, options);
+}
+
+/** The part of a path that does not exist yet is kept as it is, so that a directory has one name before and after it was made. */
+function real(path: string): string {
+  try {
+    return realpathSync.native(path); // `native` also gives the spelling of a disk that ignores case
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(real(parent), basename(path));
+  }
 }

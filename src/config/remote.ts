@@ -1,23 +1,28 @@
-// A server behind an address: where it is, over which transport, and what is sent to it to be let in.
+// The definition of a server behind an address: its address, its transport, its headers and its credentials.
 // Addresses and headers may hold secrets: no sentence repeats them.
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isPrivate, urlOf } from './addresses.ts';
 import { check, written } from './complaints.ts';
-import { complete, expandTexts, isObject, type Raw, type Surroundings, withoutEchoes } from './definition.ts';
-import type { Report } from './report.ts';
+import { complete, expandTexts, isObject, type Raw, type Surroundings, withoutRepeats } from './definition.ts';
+import type { Report } from './file/document.ts';
 import { ADDRESS_KEYS, type OAuthSettings, type RemoteServer, remoteSchema } from './schema.ts';
 
 type Transport = RemoteServer['transport'];
 
 const TRANSPORTS: Record<string, Transport> = {
-  ...{ http: 'http', 'streamable-http': 'http', streamableHttp: 'http', sse: 'sse', ws: 'ws', websocket: 'ws' },
+  http: 'http',
+  'streamable-http': 'http',
+  streamableHttp: 'http',
+  sse: 'sse',
+  ws: 'ws',
+  websocket: 'ws',
 };
 /** A process that dies five times in a minute is broken; a server elsewhere may only be away, and is tried for ever. */
 const PATIENCE_MS = [500, 2_000, 10_000, 30_000];
-/** They say how a message travels, and only the transport knows that. */
-const OURS =
+/** Headers that say how a message travels: only the transport can set them. */
+const TRANSPORT_HEADERS =
   /^(host|connection|content-(length|type)|transfer-encoding|upgrade|te|trailer|accept|last-event-id|mcp-.*)$/i;
 
 export function readRemote(
@@ -27,7 +32,7 @@ export function readRemote(
   report: Report,
 ): RemoteServer | undefined {
   const key = ADDRESS_KEYS.find((each) => Object.hasOwn(raw, each)) ?? 'url';
-  const quiet = withoutEchoes(report);
+  const quiet = withoutRepeats(report);
   const form = { known: [...Object.keys(remoteSchema.shape), key], expanded: [key, 'headers'] };
   const { [key]: url, ...rest } = complete(raw, form, surroundings, quiet);
   const { data, findings } = check(remoteSchema, { ...rest, url, ...settingsOf(rest, surroundings, quiet) });
@@ -42,7 +47,7 @@ export function readRemote(
   return { ...address, name, headers: readHeaders(headers, report), oauth: credentials, settings };
 }
 
-/** A host's own key for the address is the one that the complaint must name. */
+/** The complaint names the key that the file has for the address, such as `serverUrl`. */
 const calledBy = <Finding extends { keys: readonly unknown[]; message: string }>(key: string, finding: Finding) => ({
   ...finding,
   keys: [key, ...finding.keys.slice(1)] as string[],
@@ -79,7 +84,7 @@ type Judged =
   | { readonly transport: Transport; readonly url: string; readonly isSafe: boolean }
   | { readonly problem: string };
 
-/** What an address and a host's word for the transport come to, or the end of a sentence that begins with the key. */
+/** The address and its transport, or what is wrong with them: the end of a sentence that begins with the key. */
 export function judgeAddress(written: string, type: string | undefined, name: string): Judged {
   const url = urlOf(written);
   if (!url || !/^(https?|wss?):$/.test(url.protocol) || url.hostname === '')
@@ -99,7 +104,7 @@ export function judgeAddress(written: string, type: string | undefined, name: st
 
 function readHeaders(headers: Record<string, string>, report: Report): Record<string, string> {
   const entries = Object.entries(headers).filter(([header]) => {
-    if (!OURS.test(header)) return true;
+    if (!TRANSPORT_HEADERS.test(header)) return true;
     report.warn({
       keys: ['headers', header],
       at: 'key',

@@ -15,7 +15,7 @@ const BYTES: Record<string, number> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const DAY_MS = 86_400_000;
 
-/** For times that no timer of Node's measures. */
+/** The longest duration that is kept in rows and not in a timer of Node's. */
 export const LONGEST_LIFE_MS = 366 * DAY_MS;
 
 export function duration(leastMs: number, mostMs = LONGEST_TIMER_MS) {

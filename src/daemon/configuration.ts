@@ -8,10 +8,10 @@ import type { Logger } from 'pino';
 import { type Complaint, formatComplaint } from '../config/complaints.ts';
 import { defaultConfig } from '../config/defaults.ts';
 import { type Difference, difference } from '../config/difference.ts';
+import { watchConfig } from '../config/file/watch.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
-import { watchConfig } from '../config/watch.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export type LoadedConfig = { readonly config: Config; readonly warnings: readonly Complaint[] };

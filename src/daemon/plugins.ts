@@ -3,11 +3,14 @@
 // without it.
 
 import { randomUUID } from 'node:crypto';
-import { isAbsolute } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { existsSync } from 'node:fs';
+import { createRequire, isBuiltin } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
 import type { Models } from '../asks/models/models.ts';
-import type { Config } from '../config/schema.ts';
+import { mendName } from '../config/names.ts';
+import type { Config, PluginConfig } from '../config/schema.ts';
 import type { PluginStatus } from '../operations/status.ts';
 import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
@@ -35,10 +38,13 @@ export async function startPlugins(
     }
   }
 
-  for (const { name, options, required } of wanted) {
+  for (const each of wanted) {
+    const { name, options, required } = each;
     try {
-      const plugin = await load(name);
-      running.push({ name, resource: await plugin.start(viewFor(name), plugin.parse(options)) });
+      const plugin = await load(each);
+      // A path is no token of a subject: in the log and on the bus a plugin has the name that it gives itself.
+      const view = viewFor(mendName(plugin.name ?? name));
+      running.push({ name, resource: await plugin.start(view, plugin.parse(options)) });
       status.push({ name, state: 'running' });
     } catch (cause) {
       const error = sentence(cause);
@@ -52,19 +58,26 @@ export async function startPlugins(
   return { status, close };
 }
 
-/** A folder of `plugins/`, or a module given by its absolute path. */
-async function load(name: string): Promise<Plugin> {
-  const isTypeScript = import.meta.url.endsWith('.ts');
-  const url = isAbsolute(name)
-    ? pathToFileURL(name)
-    : new URL(`../../plugins/${name}/index.${isTypeScript ? 'ts' : 'js'}`, import.meta.url);
-  if (!isAbsolute(name) && !/^[a-z0-9-]+$/.test(name)) throw new Error(`${name} is not the name of a plugin`);
-  const { plugin } = (await import(url.href).catch((cause) => {
-    if (cause?.code === 'ERR_MODULE_NOT_FOUND') throw new Error('there is no such plugin', { cause });
-    throw cause;
-  })) as { plugin?: Plugin };
+async function load({ name, from }: PluginConfig): Promise<Plugin> {
+  const { plugin } = (await import(pathToFileURL(moduleOf(name, from)).href)) as { plugin?: Plugin };
   if (!plugin?.start || !plugin.parse) throw new Error('the module exports no `plugin`');
   return plugin;
+}
+
+/** A folder of `plugins/`, or, from the folder of the configuration on, a path or the name of a package. */
+function moduleOf(name: string, from: string): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const shipped = fileURLToPath(new URL(`../../plugins/${name}/index.${extension}`, import.meta.url));
+  if (/^[a-z0-9-]+$/.test(name) && existsSync(shipped)) return shipped;
+  if (isBuiltin(name)) throw new Error('there is no such plugin');
+  try {
+    return createRequire(join(from, 'troupe.json')).resolve(name);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'MODULE_NOT_FOUND') throw new Error('there is no such plugin', { cause });
+    if (code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw cause;
+    throw new Error('its package.json exports no "default" module; add one to "exports"', { cause });
+  }
 }
 
 type ViewOptions = {

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { HttpSettings } from '../config/types.ts';
+import type { HttpSettings } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
 import { readFrame } from '../protocol/frame.ts';
 import type { Scope, Sessions } from '../sessions/host.ts';

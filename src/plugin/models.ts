@@ -1,7 +1,7 @@
-// What troupe and a plugin that knows models say to each other: the words of MCP's sampling, in one spelling. Content is
-// always a list, though a server may write a single block; what a model can do is a number between 0 and 1.
+// Models that a plugin offers, in the words of MCP's sampling. Content is always a list, though a server may write a single
+// block; cost, speed and intelligence of a model are numbers between 0 and 1.
 
-import type { Troupe } from './plugin.ts';
+import type { Post } from './post.ts';
 
 export type Medium = 'image' | 'audio';
 
@@ -19,14 +19,14 @@ export type Model = {
 };
 
 export type ModelProvider = {
-  /** In the order of preference, where a server has none. */
+  /** In the order of preference, for servers that have no preference of their own. */
   readonly models: readonly Model[];
   /** An error may carry `tokens` too. */
   generate(request: ModelRequest, signal: AbortSignal): Promise<Generated>;
 };
 export type ModelRequest = { readonly model: string; readonly params: CreateMessageParams };
 
-/** `tokens` is what was used in all; where an API does not count, 0 lets troupe estimate. */
+/** `tokens` counts input and output; 0, for an API that does not count, lets troupe estimate. */
 export type Generated = { readonly result: CreateMessageResult; readonly tokens: number };
 
 export type CreateMessageParams = {
@@ -41,7 +41,7 @@ export type CreateMessageParams = {
 };
 export type CreateMessageResult = {
   readonly content: readonly (Text | Media | ToolUse)[];
-  /** As the API calls the one that spoke. */
+  /** The model that answered, as the API calls it. */
   readonly model: string;
   /** endTurn, stopSequence, maxTokens, toolUse, or the API's own word. */
   readonly stopReason: string;
@@ -78,13 +78,16 @@ export type ModelApi = {
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   requestOf(request: ModelRequest): object;
-  /** What the answer says was used in all. */
+  /** The tokens of input and output that the answer counts. */
   tokensOf(response: unknown): number;
   readResponse(response: unknown, request: ModelRequest): CreateMessageResult;
 };
 
-/** For as long as the plugin runs. */
-export function offerModels(troupe: Pick<Troupe, 'models' | 'post'>, api: ModelApi): AsyncDisposable {
+/** What offering models takes of `Troupe`. */
+type ModelHost = { models(provider: ModelProvider): () => void; post(request: Post): Promise<unknown> };
+
+/** Offers the models of an API until the plugin is disposed. */
+export function offerModels(troupe: ModelHost, api: ModelApi): AsyncDisposable {
   const { models, url, headers, timeoutMs } = api;
   const takeBack = troupe.models({
     models,
@@ -94,7 +97,7 @@ export function offerModels(troupe: Pick<Troupe, 'models' | 'post'>, api: ModelA
       try {
         return { tokens, result: api.readResponse(response, request) };
       } catch (error) {
-        // What was used is used, also when what came back is of no use.
+        // The tokens were used, also when the answer cannot be read.
         throw Object.assign(error instanceof Error ? error : new Error(String(error)), { tokens });
       }
     },
@@ -102,7 +105,7 @@ export function offerModels(troupe: Pick<Troupe, 'models' | 'post'>, api: ModelA
   return { [Symbol.asyncDispose]: async () => takeBack() };
 }
 
-/** What a tool said, as text: what the model cannot be shown is named. Data without any text is written out. */
+/** A tool's result as text: media is only named, and structured content without any text is written as JSON. */
 export function textOf({ content, structuredContent }: Pick<ToolResult, 'content' | 'structuredContent'>): string {
   if (content.length === 0 && structuredContent) return JSON.stringify(structuredContent);
   return content.map(named).join('\n');

@@ -1,14 +1,14 @@
-// Options that plugins with models have in common, and how a plugin reads its own: what is wrong with them is one sentence
-// that names the option and holds no value, because a value may be a secret.
+// How a plugin reads its options, and the options that plugins with models have in common. A complaint is one sentence that
+// names the option and holds no value, because a value may be a secret.
 
 import { z } from 'zod';
 import { check } from '../config/complaints.ts';
 import { count, duration, word } from '../config/units.ts';
 
-/** No plugin is waited for longer. */
+/** The longest that a model of a plugin is waited for. */
 export const LONGEST_MS = 300_000;
 
-// What fetch cannot send it quotes in its complaint.
+// A header that fetch cannot send would be quoted in its error.
 const header = z.string().regex(/^[\x20-\x7e]*$/, 'must be printable ASCII characters on one line');
 const share = z.number().min(0, 'must be between 0 and 1').max(1, 'must be between 0 and 1').prefault(0.5);
 
@@ -28,14 +28,14 @@ export const modelTable = z
 /** To be spread into the schema of a plugin. */
 export const modelOptions = {
   models: modelTable,
-  /** Empty, as a variable may be, is none. */
+  /** The empty text, as from an empty variable, means no key. */
   apiKey: header.prefault(''),
   headers: z.record(word, header).prefault({}),
   maxTokens: count(1).prefault(Number.MAX_SAFE_INTEGER),
   timeoutMs: duration(1)
     .refine((ms) => ms <= LONGEST_MS, 'must be 5 minutes at most')
     .prefault(120_000),
-  /** Newer models refuse one. */
+  /** Whether a temperature is passed on: newer models refuse one. */
   temperature: z.boolean().prefault(true),
 };
 

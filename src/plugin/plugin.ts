@@ -1,7 +1,9 @@
-// All that a plugin sees of troupe, and the shape it must have. Construct, parse, start, dispose, in that order.
-// A plugin only ever sees values, so it cannot crash an actor; what it throws is reported with its name.
+// All that a plugin sees of troupe, and the shape it must have; outside this tree it is imported as `troupe/plugin`. A plugin is
+// loaded, its options are parsed, it is started, and at the end disposed. It only ever sees values, so it cannot crash an
+// actor; an error that it throws is reported with its name. docs/PLUGINS.md explains all of it.
 
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { ModelProvider } from './models.ts';
 import type { Post } from './post.ts';
 
@@ -24,9 +26,12 @@ export {
   textOf,
 } from './models.ts';
 export { address, endpoint, modelOptions, readOptions } from './options.ts';
-export type { Post } from './post.ts';
+export type { Post };
+/** For the schema of a plugin's options: the zod that troupe itself uses. */
+export { z };
 
 export type Plugin<Options = unknown> = {
+  /** In the log, and a token of the subjects it publishes to. */
   readonly name: string;
   /** Throws one readable sentence when the options are wrong. */
   parse(options: unknown): Options;
@@ -45,13 +50,13 @@ export type Troupe = {
   call(server: string, tool: string, args: object): Promise<unknown>;
   /** To the bus, below `<root>.plugin.<name>.`; lost when the bus is offline. */
   publish(subject: string, payload: Uint8Array | string): void;
-  /** Text of log lines and audit rows passes through `mask` from now on. Returns how to take it back. */
+  /** Text of log lines and audit rows passes through `mask` from now on. Returns how to remove the mask. */
   mask(mask: (text: string) => string): () => void;
   /** Offers models that may answer servers. Returns how to take the offer back; throws when the table makes no sense. */
   models(provider: ModelProvider): () => void;
   /**
-   * JSON out, JSON in: bounded in time and size, patient with a service that is busy, never redirected. Resolves with what
-   * the service answered; whatever else happens is an error with one sentence that holds no secret.
+   * Sends JSON and resolves with the JSON of the answer: bounded in time and size, sent again to a service that is busy,
+   * never redirected. Every failure is an error with one sentence that holds no secret.
    */
   post(request: Post): Promise<unknown>;
 };

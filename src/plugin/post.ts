@@ -1,10 +1,10 @@
-// One JSON request to somebody's API. It is bounded in time and size, it goes to the address that was configured and to no
-// other, and it is sent again only when the service says that it is busy. Errors are sentences with the host in them, and
-// never with a header, a query or the request.
+// One JSON request to an API. It is bounded in time and size, it goes to the address that was configured and to no other, and
+// it is sent again only when the service says that it is busy. Errors are sentences with the host in them and the remedy, and
+// never with a header, a query or the request. Of the service's own words only the short names of its errors are repeated:
+// free text may quote the request, and errors are logged.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { TroupeError } from '../protocol/failures.ts';
-import { readJson, refusalOf } from './answers.ts';
+import { type FailureCode, TroupeError } from '../protocol/failures.ts';
 
 export type Post = {
   readonly url: string;
@@ -17,7 +17,7 @@ export type Post = {
 
 const TIMEOUT_MS = 120_000;
 const MAX_BYTES = 16 * 1024 ** 2;
-/** Too many requests, unavailable, and one vendor's word for overloaded. */
+/** Too many requests, unavailable, and one vendor's status for overloaded. */
 const BUSY = new Set([429, 503, 529]);
 const RETRIES = 2;
 const FIRST_WAIT_MS = 1_000;
@@ -59,11 +59,14 @@ export async function post(request: Post): Promise<unknown> {
 
 const send = ({ url, headers, body }: Post, signal: AbortSignal): Promise<Response> =>
   fetch(url, {
-    ...{ method: 'POST', redirect: 'manual', signal, body: JSON.stringify(body) },
+    method: 'POST',
+    redirect: 'manual',
+    signal,
+    body: JSON.stringify(body),
     headers: { ...headers, 'content-type': 'application/json', accept: 'application/json' },
   });
 
-/** How long a busy service wants us to wait; nothing when it is not busy, or another try would be in vain. */
+/** How long a busy service asks to wait; nothing when it is not busy, or asks not to be tried again. */
 function waitAfter({ status, headers }: Response, retry: number): number | undefined {
   if (!BUSY.has(status) || headers.get('x-should-retry') === 'false') return undefined;
   const written = headers.get('retry-after') ?? '';
@@ -90,7 +93,7 @@ async function capped(response: Response, host: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** By its code alone: what fetch says may quote the address or a header. */
+/** By the error's code alone: its message may quote the address or a header. */
 function whyOf(error: unknown): string {
   const cause = error instanceof Error && error.cause ? error.cause : error;
   const code = (cause as { code?: unknown } | null)?.code;
@@ -108,3 +111,68 @@ const WHYS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'it ended the connection before it had answered; try again',
   UND_ERR_CONNECT_TIMEOUT: 'it does not take connections; check the network and baseUrl',
 };
+
+function readJson(bytes: Buffer, host: string): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    // The parser's message would quote the answer.
+    throw new TroupeError('rejected', `${host} answered with what is no JSON; check baseUrl`);
+  }
+}
+
+type Refused = {
+  readonly response: Response;
+  readonly bytes: Buffer;
+  readonly host: string;
+  readonly request: Post;
+  readonly retries: number;
+};
+
+function refusalOf({ response: { status, headers, type }, bytes, host, request, retries }: Refused): TroupeError {
+  const error = (code: FailureCode, why: string) => new TroupeError(code, `${host} ${why}`);
+  if (type === 'opaqueredirect' || (status >= 300 && status < 400))
+    return error('rejected', `redirects elsewhere (${status}), where the key must not go; correct baseUrl`);
+  if (status === 401 || status === 403)
+    return error('unauthorized', `refuses us (${status}); check apiKey, and what it may be used for`);
+  const said = [status, ...namesOf(bytes, request)].join(', ');
+  if (status === 429 || status === 503 || status === 529)
+    return error('busy', `is busy or its limit is reached (${said}${later(headers, retries)}); try again later`);
+  if (status === 404) return error('rejected', `knows no such model or address (${said}); check models and baseUrl`);
+  if (status === 413) return error('rejected', `takes no request as large as this (${said}); ask with less`);
+  if (status >= 500) return error('rejected', `failed (${said}); try again later`);
+  return error('rejected', `refused the request (${said}); check what the model takes, and maxTokens`);
+}
+
+function later(headers: Headers, retries: number): string {
+  const wanted = headers.get('retry-after') ?? '';
+  const isTime = SECONDS.test(wanted) || DATE.test(wanted);
+  return `${retries > 0 ? `, also after ${retries} retries` : ''}${isTime ? `, Retry-After: ${wanted}` : ''}`;
+}
+
+const SECONDS = /^\d{1,9}(\.\d{1,9})?$/;
+const DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
+const NAME = /^[a-z0-9_.-]{1,64}$/;
+
+/** The names of an error: `{error: {type, code}}`, or the same without `error` around it. */
+function namesOf(bytes: Buffer, request: Post): string[] {
+  const { type, code } = errorIn(bytes);
+  const names = [type, code].filter((each) => typeof each === 'string');
+  return [...new Set(names)].filter((each) => NAME.test(each) && !isQuoted(each, request));
+}
+
+function errorIn(bytes: Buffer): { readonly type?: unknown; readonly code?: unknown } {
+  try {
+    const answer = JSON.parse(bytes.toString());
+    return Object(answer?.error ?? answer);
+  } catch {
+    return {}; // a page of some proxy: its status says enough
+  }
+}
+
+/** Whether a name may be quoted from the request: a service in debug mode repeats it, and a key may look like a name. */
+function isQuoted(name: string, { url, headers, body }: Post): boolean {
+  const sent = JSON.stringify([url, headers, body]).toLowerCase();
+  const words = Object.values(headers).flatMap((value) => value.toLowerCase().split(' '));
+  return sent.includes(name) || words.some((word) => word.length >= 4 && name.includes(word));
+}

@@ -3,7 +3,7 @@
 
 import { statusOf } from '../../machines/task.ts';
 import { type Ask, type Call, type Door, HANDED_OVER, type Outcome } from '../calls/call.ts';
-import type { TaskSettings } from '../config/types.ts';
+import type { TaskSettings } from '../config/schema.ts';
 import { failureOf, TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { TaskRow } from '../store/rows.ts';

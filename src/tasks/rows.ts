@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../calls/call.ts';
-import type { TaskSettings } from '../config/types.ts';
+import type { TaskSettings } from '../config/schema.ts';
 import { type Delivery, errorObject, type Failure, type FailureCode } from '../protocol/failures.ts';
 import { member } from '../protocol/json.ts';
 import type { Clock } from '../store/clock.ts';

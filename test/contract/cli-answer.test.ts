@@ -5,9 +5,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Field } from '../../src/asks/forms/form.ts';
-import { folded } from '../../src/cli/answer-words.ts';
-import { openBrowser } from '../../src/cli/browser.ts';
-import { readValue, type Value, valueText } from '../../src/cli/form-values.ts';
+import { readValue, type Value, valueText } from '../../src/cli/answer/field.ts';
+import { openBrowser } from '../../src/cli/terminal/programs.ts';
+import { folded } from '../../src/cli/terminal/words.ts';
 import { type Asked, type Reply, workplace } from '../support/cli.ts';
 
 const idOf = (start: string): string => `${start}-0000-4000-8000-000000000000`;

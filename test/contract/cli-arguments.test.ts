@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { argumentsJson, stringArguments } from '../../src/cli/arguments.ts';
+import { argumentsJson, stringArguments } from '../../src/cli/calls/arguments.ts';
 
 const SCHEMA = {
   type: 'object',

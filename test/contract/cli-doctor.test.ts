@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { nodeCheck } from '../../src/cli/doctor-machine.ts';
+import { nodeCheck } from '../../src/cli/doctor/machine.ts';
 import { type Workplace, workplace } from '../support/cli.ts';
 import { natsServer } from '../support/nats.ts';
 

@@ -1,7 +1,7 @@
 // `troupe inbox`, and what `troupe call` says while it waits, against the control socket.
 
 import { expect, test } from 'vitest';
-import { askText } from '../../src/cli/progress.ts';
+import { askText } from '../../src/cli/terminal/progress.ts';
 import { type Asked, type Reply, workplace } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -3,7 +3,7 @@
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openTail } from '../../src/cli/tail.ts';
+import { openTail } from '../../src/cli/daemon/logs.ts';
 import { type Workplace, workplace } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
 

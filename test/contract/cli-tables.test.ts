@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Output } from '../../src/cli/output.ts';
-import { barText } from '../../src/cli/progress.ts';
-import { ago, bytes, cut, table } from '../../src/cli/table.ts';
+import { barText } from '../../src/cli/terminal/progress.ts';
+import { ago, bytes, cut, table } from '../../src/cli/terminal/table.ts';
+import type { Output } from '../../src/cli/verb.ts';
 import { withoutControls } from '../../src/telemetry/printable.ts';
 
 const plain = (width: number): Output => ({

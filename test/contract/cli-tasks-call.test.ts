@@ -1,7 +1,7 @@
 // `troupe call --task`: what leaves for the daemon, what a script and a person get back, and what cannot be meant.
 
 import { expect, test } from 'vitest';
-import { taskCommand } from '../../src/cli/task-words.ts';
+import { taskCommand } from '../../src/cli/tasks/words.ts';
 import { idOf, refusal, taskDaemon, taskOf } from '../support/task-daemon.ts';
 
 const ID = idOf('ab12cd34ef');

@@ -1,7 +1,7 @@
 // `troupe tasks` against the control socket: the table, its pages, what a pipe and a program hear of changes, and prune.
 
 import { expect, test } from 'vitest';
-import { barCell } from '../../src/cli/bars.ts';
+import { barCell } from '../../src/cli/terminal/progress.ts';
 import { eventually } from '../support/eventually.ts';
 import { taskDaemon, taskOf } from '../support/task-daemon.ts';
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { addServer, removeServer } from '../../src/config/edit.ts';
+import { addServer, removeServer } from '../../src/config/file/edit.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { scratch } from '../support/scratch.ts';
 

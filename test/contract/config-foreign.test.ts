@@ -3,13 +3,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { addServer } from '../../src/config/edit.ts';
-import { type Host, readForeign } from '../../src/config/foreign.ts';
+import { addServer } from '../../src/config/file/edit.ts';
+import { type Machine, readForeign } from '../../src/config/hosts/foreign.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
 
 let dir: Scratch;
-let host: Host;
+let host: Machine;
 
 beforeEach(async () => {
   dir = await scratch();

@@ -5,8 +5,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { mendName } from '../../src/config/names.ts';
-import { instanceOfLock, pathsOf } from '../../src/config/paths.ts';
-import { realPathsOf } from '../../src/config/real-paths.ts';
+import { instanceOfLock, pathsOf, realPathsOf } from '../../src/config/paths.ts';
 import { scratch } from '../support/scratch.ts';
 
 const HOME = '/home/me';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { formatComplaint } from '../../src/config/complaints.ts';
 import { difference } from '../../src/config/difference.ts';
-import { addServer } from '../../src/config/edit.ts';
+import { addServer } from '../../src/config/file/edit.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import { scratch } from '../support/scratch.ts';
 

@@ -1,13 +1,13 @@
 // What `troupe install` makes of each host's file: the one entry, in that host's own form, and every other byte as it was.
 
 import { describe, expect, it } from 'vitest';
-import { unified } from '../../src/cli/install-difference.ts';
-import { HOST_NAMES, hostKind, type WayIn } from '../../src/config/hosts.ts';
+import { unified } from '../../src/cli/setup/install.ts';
+import { type Access, HOST_NAMES, hostKind } from '../../src/config/hosts/hosts.ts';
 
 const env = { HOME: '/home/ada' };
 const host = (name: string, platform: NodeJS.Platform = 'linux') => hostKind(name, env, platform);
-const shim: WayIn = { command: '/usr/bin/node', args: ['/opt/troupe/main.js', 'connect'], env: {} };
-const address: WayIn = { url: 'http://127.0.0.1:7411/mcp', isGuarded: false };
+const shim: Access = { command: '/usr/bin/node', args: ['/opt/troupe/main.js', 'connect'], env: {} };
+const address: Access = { url: 'http://127.0.0.1:7411/mcp', isGuarded: false };
 const SHIM = { command: '/usr/bin/node', args: ['/opt/troupe/main.js', 'connect'] };
 const jsonHosts = HOST_NAMES.filter((name) => name !== 'codex');
 
@@ -40,7 +40,7 @@ describe('where and how', () => {
     ['cursor', { url: address.url, headers: { Authorization: `Bearer \${env:TROUPE_TOKEN}` } }],
     ['vscode', { type: 'http', url: address.url, headers: { Authorization: `Bearer \${env:TROUPE_TOKEN}` } }],
   ])('%s is given the address, and never the token itself', (name, guarded) => {
-    const read = (way: WayIn) => Object.values<any>(JSON.parse(host(name).install('', 'troupe', way)))[0].troupe;
+    const read = (way: Access) => Object.values<any>(JSON.parse(host(name).install('', 'troupe', way)))[0].troupe;
     expect(read({ ...address, isGuarded: true })).toEqual(guarded);
     expect(read(address)).not.toHaveProperty('headers');
   });

@@ -3,7 +3,7 @@
 
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { realPathsOf } from '../../src/config/real-paths.ts';
+import { realPathsOf } from '../../src/config/paths.ts';
 import { markerOf, sweepLeftovers } from '../../src/daemon/leftovers.ts';
 import { acquireLock } from '../../src/store/lock.ts';
 import { processIdentity } from '../../src/store/process-identity.ts';

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { discoverAuthorizationServerMetadata } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
-import { reachOf } from '../../src/config/reach.ts';
+import { reachOf } from '../../src/config/addresses.ts';
 import { guardedFetch, type Lookup } from '../../src/servers/oauth/guarded-fetch.ts';
 
 /** A DNS of our own: each name has these addresses, in this order of asking. */

@@ -2,7 +2,7 @@
 // a host that was initialized never has to be again.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type ShimSession, shimSession } from '../../src/cli/connect-session.ts';
+import { ShimSession } from '../../src/cli/connect/session.ts';
 
 const INITIALIZE = '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}';
 const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
@@ -16,7 +16,7 @@ let refused: string[];
 
 beforeEach(() => {
   [host, refused] = ['', []];
-  shim = shimSession({
+  shim = new ShimSession({
     toHost: (bytes) => {
       host += bytes;
     },

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { plugin as anthropic } from '../../plugins/sampling-anthropic/index.ts';
 import { plugin as openai } from '../../plugins/sampling-openai/index.ts';
-import { expand } from '../../src/config/expand.ts';
+import { expand } from '../../src/config/definition.ts';
 import { ROOT } from '../support/daemon.ts';
 import { KEY, modelApi } from '../support/model-api.ts';
 import { modelStage } from '../support/model-stage.ts';

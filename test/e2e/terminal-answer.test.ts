@@ -194,7 +194,7 @@ test('inbox -f draws the list again where it stands, and Ctrl-C ends it with 0',
   await talk(screen, [/ab12cd34 .* form +everything +greet\n +everything asks: Who are you\?/]);
   all.change([]);
   await screen.sees('no questions are waiting');
-  expect(screen.raw()).toContain('\x1b[3A\r\x1b[Jno questions are waiting');
+  expect(screen.raw()).toContain('\x1b[3A\rno questions are waiting');
   screen.type('\x03');
   expect(await screen.code).toBe(0);
 });

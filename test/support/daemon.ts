@@ -43,6 +43,8 @@ export type DaemonOptions = {
   /** The top-level `x-troupe` of the configuration. */
   readonly troupe?: object;
   readonly env?: Record<string, string>;
+  /** Where the configuration is written; in a directory of the daemon's own unless told. */
+  readonly config?: string;
   /** Wait until every server has left `opening`; on unless false. */
   readonly settle?: boolean;
 };
@@ -55,9 +57,9 @@ export type Reply = {
   headers: Record<string, string>;
 };
 
-export async function daemon({ servers = {}, troupe = {}, env = {}, settle = true }: DaemonOptions = {}) {
+export async function daemon({ servers = {}, troupe = {}, env = {}, settle = true, ...given }: DaemonOptions = {}) {
   const dir = await scratch();
-  const config = join(dir.path, 'troupe.json');
+  const config = given.config ?? join(dir.path, 'troupe.json');
   const state = join(dir.path, 'state');
   const write = (next: Record<string, object>, top: object = troupe) =>
     writeFile(config, JSON.stringify({ mcpServers: next, 'x-troupe': top }));

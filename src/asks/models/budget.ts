@@ -1,7 +1,7 @@
 // What a server may use of our models within an hour, in requests and in tokens. Used requests and tokens are in the database, so
 // that they outlast a restart and count for all daemons of this state directory; requests under way are counted here.
 
-import type { SamplingBudget } from '../../config/types.ts';
+import type { SamplingBudget } from '../../config/schema.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import type { Store } from '../../store/store.ts';
 import { realWorld, type World } from '../../world/world.ts';

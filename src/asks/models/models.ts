@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { check } from '../../config/complaints.ts';
-import type { SamplingBudget } from '../../config/types.ts';
+import type { SamplingBudget } from '../../config/schema.ts';
 import type {
   Block,
   CreateMessageParams,

@@ -7,7 +7,7 @@ import type { Call } from '../../calls/call.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/fetch.ts';
 import { glob } from '../../catalog/patterns.ts';
-import type { Approve, ServerSettings } from '../../config/types.ts';
+import type { Approve, ServerSettings } from '../../config/schema.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { member } from '../../protocol/json.ts';
 import type { Member } from '../../servers/member.ts';

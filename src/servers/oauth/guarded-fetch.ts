@@ -7,8 +7,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, fetch as send } from 'undici';
-import { isLoopback } from '../../config/addresses.ts';
-import { type Reach, reachOf } from '../../config/reach.ts';
+import { isLoopback, type Reach, reachOf } from '../../config/addresses.ts';
 import { sentence } from '../../protocol/failures.ts';
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;

@@ -1,0 +1,99 @@
+// What troupe needs of the machine: Node, SQLite, and a state directory that is private, writable, local and not full.
+
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { sentence } from '../../protocol/failures.ts';
+import { networkFilesystem } from '../../store/directory.ts';
+import { bytes } from '../terminal/table.ts';
+import type { Cli } from '../verb.ts';
+
+export type Check = {
+  readonly name: string;
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  readonly remedy?: string;
+};
+
+const LEAST_NODE = [20, 19, 0];
+const LEAST_SQLITE = [3, 51, 3];
+const LEAST_FREE = 100 * 2 ** 20;
+const ENOUGH_FREE = 2 ** 30;
+
+export async function* machineChecks({ paths }: Cli): AsyncGenerator<Check> {
+  yield nodeCheck(process.versions.node);
+  yield await sqliteCheck();
+  yield* stateChecks(paths.state);
+}
+
+export function nodeCheck(version: string): Check {
+  if (isAtLeast(version, LEAST_NODE)) return { name: 'node', state: 'ok', detail: `v${version}` };
+  const remedy = `install Node ${LEAST_NODE.slice(0, 2).join('.')} or newer (https://nodejs.org)`;
+  return { name: 'node', state: 'fail', detail: `v${version} is too old`, remedy };
+}
+
+async function sqliteCheck(): Promise<Check> {
+  const name = 'sqlite';
+  try {
+    const { default: Sqlite } = await import('better-sqlite3');
+    const db = new Sqlite(':memory:');
+    const version = String(db.prepare('SELECT sqlite_version()').pluck().get());
+    db.close();
+    if (isAtLeast(version, LEAST_SQLITE)) return { name, state: 'ok', detail: version };
+    const detail = `${version} can corrupt a database that two processes use`;
+    return { name, state: 'fail', detail, remedy: 'npm install better-sqlite3@latest' };
+  } catch (error) {
+    const remedy = 'npm rebuild better-sqlite3 (it must be built for this Node)';
+    return { name, state: 'fail', detail: `better-sqlite3 does not load: ${firstLine(error)}`, remedy };
+  }
+}
+
+function* stateChecks(directory: string): Generator<Check> {
+  const name = 'state';
+  const existing = nearestExisting(directory);
+  const choose = 'choose another directory with TROUPE_STATE';
+  try {
+    if (!statSync(existing).isDirectory()) throw new Error(`${existing} is not a directory`);
+    accessSync(existing, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    yield { name, state: 'fail', detail: `${directory} cannot be written: ${firstLine(error)}`, remedy: choose };
+    return;
+  }
+  const isLoose = existing === directory && (statSync(directory).mode & 0o077) !== 0;
+  if (isLoose)
+    yield { name, state: 'warn', detail: `${directory} is open to other users`, remedy: `chmod 700 ${directory}` };
+  else
+    yield { name, state: 'ok', detail: existing === directory ? directory : `${directory} (made at the first start)` };
+  yield diskCheck(existing, choose);
+}
+
+function diskCheck(existing: string, choose: string): Check {
+  const name = 'disk';
+  const { type, bavail, bsize } = statfsSync(existing);
+  // The type numbers mean something only on Linux.
+  const network = process.platform === 'linux' ? networkFilesystem(type) : undefined;
+  if (network)
+    return {
+      name,
+      state: 'fail',
+      detail: `${existing} is on ${network}, where SQLite can corrupt data`,
+      remedy: choose,
+    };
+  const free = bavail * bsize;
+  const detail = `${bytes(free)} free`;
+  if (free < LEAST_FREE) return { name, state: 'fail', detail, remedy: `free some space, or ${choose}` };
+  return free < ENOUGH_FREE
+    ? { name, state: 'warn', detail, remedy: 'free some space' }
+    : { name, state: 'ok', detail };
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
+}
+
+function isAtLeast(version: string, least: readonly number[]): boolean {
+  const parts = version.split('.').map(Number);
+  const index = least.findIndex((part, at) => part !== (parts[at] ?? 0));
+  return index < 0 || (parts[index] ?? 0) > (least[index] ?? 0);
+}
+
+export const firstLine = (error: unknown): string => sentence(error).split('\n', 1)[0] ?? '';

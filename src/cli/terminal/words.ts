@@ -1,0 +1,86 @@
+// How questions are written on a terminal. A server's words stand behind its name and a bar at the margin, without control
+// characters, so that they cannot be taken for troupe's own.
+
+import type { AskView } from '../../asks/ask.ts';
+import { withoutControls } from '../../telemetry/printable.ts';
+import type { Output } from '../verb.ts';
+import { cut, flat } from './table.ts';
+
+const OWNER = '_';
+/** Characters that turn the direction of writing, and so could hide the end of a name. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const MOST_LINES = 200;
+
+export const shortId = (id: string): string => clean(id).slice(0, 8);
+
+export const answerCommand = (id: string, instance: string | undefined): string =>
+  `troupe answer ${shortId(id)}${instance === undefined ? '' : ` --instance ${instance}`}`;
+
+/** `form`, `url`, `sampling`, `approval`; and what is wanted where it is not simply an answer. */
+export function kindOf({ kind, mode, stage }: AskView): string {
+  const name = kind === 'elicitation' ? (mode ?? 'form') : kind;
+  return stage === 'answer' ? name : `${name} ${stage}`;
+}
+
+/** The question in one line, behind the name of the server. */
+export function gist({ kind, stage, server, message, arguments: given, result }: AskView): string {
+  const name = oneLine(server);
+  if (kind === 'approval') return `${name} would be called with ${oneLine(JSON.stringify(given ?? {}))}`;
+  if (stage === 'result') return `a model would tell ${name}: ${oneLine(spoken(result))}`;
+  return `${name} asks${kind === 'sampling' ? ' a model' : ''}: ${oneLine(message)}`;
+}
+
+function spoken(result: AskView['result']): string {
+  const { content } = (result ?? {}) as { content?: unknown };
+  const blocks = [content].flat() as ({ text?: unknown } | undefined)[];
+  return blocks.flatMap((block) => (typeof block?.text === 'string' ? [block.text] : [])).join(' ') || '…';
+}
+
+/** The principal of the call: the owner of this machine is `you`. */
+export const whose = ({ principal }: AskView): string => (principal === OWNER ? 'you' : oneLine(principal));
+
+export const clean = (text: string): string => withoutControls(text.replaceAll('\r\n', '\n')).replace(TURNS, '\ufffd');
+export const oneLine = (text: string): string => flat(clean(text));
+
+/** A sentence of ours that begins with a server's or a principal's name. */
+export function stated(output: Output, name: string, rest: string): string {
+  const shown = oneLine(name);
+  return folded(`${shown}${rest}`, output.width)
+    .join('\n')
+    .replace(shown, () => output.paint('bold', shown));
+}
+
+/** The call during which a question is asked. */
+export const occasion = (view: AskView): string =>
+  view.tool ? `, while it runs ${oneLine(view.tool)} for ${whose(view)}` : `, on behalf of ${whose(view)}`;
+
+/** A server's words, folded, each line behind a bar; further lines are only counted. */
+export function quoted(output: Output, text: string): string {
+  const lines = folded(text, output.width - 4);
+  const shown = lines.slice(0, MOST_LINES).map((line) => `  ${output.paint('dim', '│')} ${line}`.trimEnd());
+  const rest = lines.length - MOST_LINES;
+  return [...shown, ...(rest > 0 ? [`  … ${rest} more lines; troupe inbox --json has them`] : [])].join('\n');
+}
+
+/** Cleaned, and in lines of at most that many columns, broken between words where there are any. */
+export function folded(text: string, width: number): string[] {
+  return clean(text)
+    .replaceAll('\t', '  ')
+    .trimEnd()
+    .split('\n')
+    .flatMap((line) => fold(line, width));
+}
+
+function fold(line: string, width: number): string[] {
+  const lines: string[] = [];
+  for (let rest = line; ; ) {
+    // Only the part that can fit into one line is measured: the text may be a megabyte long.
+    const near = rest.slice(0, 2 * width + 2);
+    if (cut(near, width) === near) return [...lines, rest];
+    const most = cut(`${near}  `, width + 1).slice(0, -1); // as much as fits, without the ellipsis
+    const space = rest[most.length] === ' ' ? most.length : most.lastIndexOf(' ');
+    const taken = space > 0 && most.slice(0, space).trim() !== '' ? space : Math.max(1, most.length);
+    lines.push(rest.slice(0, taken).trimEnd());
+    rest = rest.slice(taken).trimStart();
+  }
+}
