@@ -1,6 +1,7 @@
 // A real daemon in a scope: its own process, state directory and nats-server, and a NATS client that is let in.
 // When the scope ends it is stopped, and whatever it left behind is an error of the test.
 
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
@@ -98,6 +99,23 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       await eventually(async () => (await status()).servers.every((each) => each.state !== 'opening'), 30_000);
   }
 
+  /** The exit code of the daemon's process after it was asked to stop. The command line would cost another process. */
+  async function down(): Promise<number> {
+    const child = process_;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return (await cli('down')).exitCode ?? -1;
+    const tooLate = setTimeout(() => child.kill('SIGKILL'), 60_000);
+    await askControl(join(state, 'control.sock'), 'down').catch(() => cli('down'));
+    const { exitCode } = await child;
+    clearTimeout(tooLate);
+    return exitCode ?? -1;
+  }
+
+  /** Killed daemons, and others on the same directory, leave what only the command line takes away. */
+  const mayLeaveSomething = () =>
+    process_?.exitCode !== 0 ||
+    existsSync(join(state, 'control.sock')) ||
+    (existsSync(state) ? readdirSync(state) : []).some((name) => /^daemon-.*\.lock\.db$/.test(name));
+
   async function enter(): Promise<NatsConnection> {
     const { NATS_URL } = await askControl<{ NATS_URL: string }>(join(state, 'control.sock'), 'env');
     const url = new URL(NATS_URL);
@@ -148,11 +166,7 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       await process_;
       process_ = undefined;
     },
-    async down(): Promise<number> {
-      const { exitCode } = await cli('down');
-      await process_;
-      return exitCode ?? -1;
-    },
+    down,
     log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
     /** Which files of the state directory hold that text: the database and its journal, the logs, everything. */
     async filesWith(text: string): Promise<string[]> {
@@ -163,7 +177,8 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
     },
     async [Symbol.asyncDispose]() {
       await (await nc)?.close();
-      await cli('down');
+      if (process_?.exitCode === null && process_.signalCode === null) await down();
+      if (mayLeaveSomething()) await cli('down');
       process_?.kill('SIGKILL');
       await process_;
       await dir[Symbol.asyncDispose]();
