@@ -33,6 +33,7 @@ export default defineConfig({
     maxWorkers: 4,
     // Files share a worker and the modules it has loaded; loading them again for each file took a third of the time.
     isolate: false,
+    unstubEnvs: true,
     reporters: ['default', './test/support/tally.ts'],
   },
 });

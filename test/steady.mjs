@@ -84,7 +84,9 @@ function failedIn(text) {
   });
 }
 
-const firstLine = (text = '') => text.split('\n')[0];
+function firstLine(text = '') {
+  return text.split('\n')[0];
+}
 
 function say(line) {
   process.stdout.write(`steady: ${line}\n`);
