@@ -2,7 +2,7 @@
 // When the scope ends it is stopped, and whatever it left behind is an error of the test.
 
 import { existsSync, readdirSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
 import { connect, headers, type Msg, type NatsConnection } from 'nats';
@@ -44,6 +44,8 @@ export type DaemonOptions = {
   /** The top-level `x-troupe` of the configuration. */
   readonly troupe?: object;
   readonly env?: Record<string, string>;
+  /** A state directory to begin with; a copy of it is used. */
+  readonly from?: string;
   /** Wait until every server has left `opening`; on unless false. */
   readonly settle?: boolean;
 };
@@ -56,13 +58,14 @@ export type Reply = {
   headers: Record<string, string>;
 };
 
-export async function daemon({ servers = {}, troupe = {}, env = {}, settle = true }: DaemonOptions = {}) {
+export async function daemon({ servers = {}, troupe = {}, env = {}, from, settle = true }: DaemonOptions = {}) {
   const dir = await scratch();
   const config = join(dir.path, 'troupe.json');
   const state = join(dir.path, 'state');
   const write = (next: Record<string, object>, top: object = troupe) =>
     writeFile(config, JSON.stringify({ mcpServers: next, 'x-troupe': top }));
   await write(servers);
+  if (from) await copyPrivately(from, state);
   const environment = {
     ...{ PATH: process.env.PATH ?? '', HOME: dir.path, TROUPE_STATE: state, TROUPE_CONFIG: config },
     ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...env },
@@ -184,6 +187,14 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       await dir[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A checkout knows no private modes. */
+async function copyPrivately(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true });
+  for (const entry of await readdir(to, { recursive: true, withFileTypes: true }))
+    await chmod(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+  await chmod(to, 0o700);
 }
 
 export type Daemon = Awaited<ReturnType<typeof daemon>>;
