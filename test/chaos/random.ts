@@ -19,5 +19,11 @@ export function random(seed: number): Random {
   return { between, oneOf: (choices) => choices[between(0, choices.length - 1)] as (typeof choices)[number] };
 }
 
+/** A short run takes each choice once this way before it throws dice: it must not leave one out. */
+export function inAnyOrder<Choice>(choices: readonly Choice[], dice: Random): Choice[] {
+  const left = [...choices];
+  return choices.flatMap(() => left.splice(dice.between(0, left.length - 1), 1));
+}
+
 /** TROUPE_CHAOS_SEED replays a run; otherwise each run is another one. */
 export const chosenSeed = (): number => Number(process.env.TROUPE_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -9,17 +9,17 @@ import { type Daemon, daemon, fixture, isAlive } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { startLoad } from './load.ts';
-import { type Random, random } from './random.ts';
+import { inAnyOrder, type Random, random } from './random.ts';
 import { checkRemains } from './remains.ts';
 
-export type ChaosOptions = { readonly seed: number; readonly rounds: number; readonly maxMs: number };
+export type ChaosOptions = { readonly seed: number; readonly rounds: number };
 type Stage = { d: Daemon; nc: NatsConnection; ledger: Ledger; random: Random; killed: number[] };
 
 const SERVERS = ['alpha', 'beta', 'gamma'];
 const VICTIMS = ['server', 'server', 'server', 'server', 'nats', 'daemon', 'daemon and nats'] as const;
 const PATIENT = { timeoutMs: '5s', restart: { intensity: 1_000_000, backoffMs: [10, 100] } };
 
-export async function chaos({ seed, rounds, maxMs }: ChaosOptions): Promise<Record<string, number>> {
+export async function chaos({ seed, rounds }: ChaosOptions): Promise<Record<string, number>> {
   console.log(`chaos: seed ${seed}; TROUPE_CHAOS_SEED=${seed} makes the same choices again`);
   const [ledger, dice] = [createLedger(), random(seed)];
   const d = await daemon();
@@ -29,11 +29,11 @@ export async function chaos({ seed, rounds, maxMs }: ChaosOptions): Promise<Reco
     const stage: Stage = { d, nc: await d.nats(), ledger, random: dice, killed: [] };
     const socket = join(d.state, 'control.sock');
     const load = startLoad({ nc: stage.nc, socket, servers: SERVERS, ledger, random: random(seed + 1) });
-    const started = performance.now();
+    const first = inAnyOrder([...new Set(VICTIMS)], dice);
     const kills: Record<string, number> = {};
     let done = 0;
-    for (; done < rounds && performance.now() - started < maxMs; done++) {
-      const victim = dice.oneOf(VICTIMS);
+    for (; done < rounds; done++) {
+      const victim = first.shift() ?? dice.oneOf(VICTIMS);
       kills[victim] = (kills[victim] ?? 0) + 1;
       await somethingSent(ledger, dice.between(1, 150));
       await KILL[victim](stage);

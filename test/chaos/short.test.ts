@@ -1,10 +1,10 @@
-// A short run of chaos, part of every test run. `npm run chaos` does a hundred rounds.
+// A short run of chaos, part of every test run: each kind of death, and a few more. `npm run chaos` does three hundred rounds.
 
 import { expect, it } from 'vitest';
 import { chosenSeed } from './random.ts';
 import { chaos } from './rounds.ts';
 
 it('answers once, executes once and leaves nothing behind, whatever is killed under load', async () => {
-  const summary = await chaos({ seed: chosenSeed(), rounds: 20, maxMs: 25_000 });
-  expect(summary.answered).toBeGreaterThan(100);
-}, 120_000);
+  const summary = await chaos({ seed: chosenSeed(), rounds: 10 });
+  expect(summary.answered).toBeGreaterThan(50);
+}, 300_000);

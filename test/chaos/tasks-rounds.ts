@@ -8,7 +8,7 @@ import { type Daemon, daemon, fixture, isAlive } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { noted, taskLine, watchEnded } from '../support/task-line.ts';
 import { taskServer } from '../support/task-server.ts';
-import { type Random, random } from './random.ts';
+import { inAnyOrder, type Random, random } from './random.ts';
 import { checkRemains } from './remains.ts';
 import { type Fleet, type Member, startCast } from './tasks-fleet.ts';
 import { startHosts } from './tasks-hosts.ts';
@@ -42,10 +42,11 @@ export async function tasksChaos({ seed, rounds }: TasksChaosOptions): Promise<R
   await using hosts = await startHosts({ ...{ ledger: stage.ledger, seed, servers }, hosts: await waysIn(fleet) });
 
   const started = performance.now();
+  const first = inAnyOrder(EACH, stage.dice);
   const count = () => Object.values(deaths).reduce((sum, each) => sum + each, 0);
   while (count() < rounds) {
     await somethingHeard(stage, stage.dice.between(1, 25));
-    const victim = stage.dice.oneOf(VICTIMS);
+    const victim = first.shift() ?? stage.dice.oneOf(VICTIMS);
     died(victim, await KILL[victim](stage));
   }
   await disarm(stage);
@@ -102,7 +103,8 @@ async function somethingHeard({ ledger }: Stage, count: number): Promise<void> {
 
 // ── Killing ──────────────────────────────────────────────────────────────────
 
-type Victim = 'server' | 'daemon' | 'nats' | 'everything';
+const EACH = ['server', 'daemon', 'nats', 'everything'] as const;
+type Victim = (typeof EACH)[number];
 const times = (count: number, victim: Victim): Victim[] => Array.from({ length: count }, () => victim);
 /** A daemon takes a second of processor time to come back, a server a twentieth of that. */
 const VICTIMS = [...times(44, 'server'), ...times(6, 'daemon'), ...times(9, 'nats'), ...times(1, 'everything')];

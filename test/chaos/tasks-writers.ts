@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Beside, beside } from '../support/beside.ts';
 import { daemon, fixture, ROOT } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { noted, type TaskLine, taskLine } from '../support/task-line.ts';
 import { checkRemains } from './remains.ts';
 
@@ -40,7 +41,9 @@ export async function writers(ms: number): Promise<Written> {
   const executed = noted(tallies);
   expect([executed.length, new Set(executed).size]).toEqual([tasks, tasks]);
   for (const each of all.each) expect((await each.status()).store.state).toBe('ready');
-  const lag = all.each.map(({ pid }) => JSON.parse(readFileSync(join(lags, `${pid}.json`), 'utf8')) as Lag);
+  const lag = await eventually(() =>
+    all.each.map(({ pid }) => JSON.parse(readFileSync(join(lags, `${pid}.json`), 'utf8')) as Lag),
+  );
   expect((await d.cli('down', '--all')).exitCode).toBe(0);
   await checkRemains(d);
   return { tasks, perSecond: Math.round(tasks / seconds), lag };

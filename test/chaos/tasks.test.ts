@@ -1,10 +1,11 @@
-// Three hundred deaths while four host processes work with tasks, part of every test run. `npm run chaos` takes a thousand.
+// Some deaths of each kind while four host processes work with tasks, part of every test run. `npm run chaos` takes a
+// thousand.
 
 import { expect, it } from 'vitest';
 import { chosenSeed } from './random.ts';
 import { tasksChaos } from './tasks-rounds.ts';
 
 it('loses no acknowledged task, executes none twice and leaves none unfinished, whatever is killed', async () => {
-  const summary = await tasksChaos({ seed: chosenSeed(), rounds: 300 });
-  expect(summary.completed).toBeGreaterThan(300);
-}, 900_000);
+  const summary = await tasksChaos({ seed: chosenSeed(), rounds: 25 });
+  expect(summary.completed).toBeGreaterThan(25);
+}, 300_000);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { OAuthSettings } from '../../src/config/schema.ts';
 import { type Authority, type AuthorityOptions, authority, browse, resource } from '../support/authorization.ts';
+import { freePort } from '../support/nats.ts';
 import { oauthClient, remote, request } from '../support/oauth.ts';
 
 const CALLBACK = 'http://127.0.0.1:9/callback';
@@ -106,7 +107,7 @@ it('lets a second login at the same server take the place of the first', async (
 });
 
 it('uses the client of the configuration, with its secret, and its port', async () => {
-  const { port } = await freePort();
+  const port = await freePort();
   await using all = await stage({ clientId: 'known', clientSecret: 'a-secret-of-ours', redirectPort: port });
   const before = [issuer.registered.length, issuer.granted.length];
   const { url, done, asked } = await all.begin();
@@ -231,11 +232,3 @@ it('asks for no login where everybody is let in', async () => {
   expect(await client.login(remote(url), '_')).toBeUndefined();
   open.close();
 });
-
-async function freePort(): Promise<{ port: number }> {
-  const http = createServer();
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
-  await new Promise((resolve) => http.close(resolve));
-  return { port };
-}

@@ -18,7 +18,7 @@ it('resumes from the last event after the pause that the server asked for', asyn
   const resumed: [string, number][] = [];
   const script = scripted({
     call({ response, message }) {
-      events(response).write(`retry: 300\nid: s1\ndata:\n\nid: s2\ndata: ${log('first')}\n\n`);
+      events(response).write(`retry: 900\nid: s1\ndata:\n\nid: s2\ndata: ${log('first')}\n\n`);
       setTimeout(() => {
         cutAt = performance.now();
         response.end();
@@ -41,8 +41,7 @@ it('resumes from the last event after the pause that the server asked for', asyn
     'second',
   ]);
   expect(resumed.map(([id]) => id)).toEqual(['s2']);
-  expect(resumed[0]?.[1]).toBeGreaterThanOrEqual(295);
-  expect(resumed[0]?.[1]).toBeLessThan(1_000);
+  expect(resumed[0]?.[1]).toBeGreaterThanOrEqual(895); // by itself it would have come after 500
   expect(script.of('tools/call')).toHaveLength(1);
 });
 

@@ -45,10 +45,8 @@ describe('names', () => {
 });
 
 describe('a server', () => {
-  it('that is not there answers in less than a second: no responders', async () => {
-    const before = performance.now();
+  it('that is not there is told of at once: no responders, which is no time-out', async () => {
     await expect(d.request('troupe.call.nobody.echo')).rejects.toMatchObject({ code: '503' });
-    expect(performance.now() - before).toBeLessThan(1_000);
   });
 
   it('that is stopped or failed says so, and why', async () => {

@@ -5,7 +5,7 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROOT } from '../support/daemon.ts';
+import { MAIN, ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsBinary } from '../support/nats.ts';
 import { scratch } from '../support/scratch.ts';
@@ -28,11 +28,13 @@ const npmStart = () =>
 let shown = '';
 
 beforeAll(async () => {
-  // The `nats` command is not ours to install: this one speaks to the same NATS with the same words.
-  const nats = join(home.path, 'bin/nats');
+  // The `nats` command is not ours to install: this one speaks to the same NATS with the same words. And npm takes longer to
+  // start than troupe: this `npx` runs the command that the real one finds, as a test of its own shows.
   await mkdir(join(home.path, 'bin'));
-  await writeFile(nats, NATS);
-  await chmod(nats, 0o755);
+  for (const [name, program] of Object.entries({ nats: NATS, npx: NPX })) {
+    await writeFile(join(home.path, 'bin', name), program);
+    await chmod(join(home.path, 'bin', name), 0o755);
+  }
   start = npmStart();
   start.all.on('data', (chunk) => {
     shown += chunk;
@@ -78,6 +80,12 @@ describe('each command works as it is written', () => {
     if (reply) expect(stdout.trim()).toBe(reply);
   });
 
+  it('`npx troupe` is the command of this checkout', async () => {
+    const asWritten = { cwd: ROOT, env: { ...env, PATH: String(process.env.PATH) }, extendEnv: false };
+    const { stdout } = await execa('npx', ['troupe', 'call', 'everything', 'echo', 'message=hi'], asWritten);
+    expect(stdout).toBe('Echo: hi');
+  });
+
   it('the example calls the same tool', async () => {
     const { stdout, stderr } = await inShell('eval "$(npx troupe env)" && node examples/call.mjs');
     expect(stdout, stderr).toBe('Echo: hi');
@@ -106,6 +114,12 @@ function replyAfter(command: string): string | undefined {
   if (at < 0) return undefined;
   return /```(?:json)?\n([\s\S]*?)\n```/.exec(readme.slice(at + command.length + 4))?.[1];
 }
+
+const NPX = `#!/bin/sh
+[ "$1" = troupe ] || { PATH='${process.env.PATH}'; exec npx "$@"; }
+shift
+exec "${process.execPath}" "${MAIN}" "$@"
+`;
 
 const NATS = `#!/usr/bin/env node
 const { connect } = require(${JSON.stringify(join(ROOT, 'node_modules/nats'))});

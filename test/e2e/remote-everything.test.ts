@@ -2,21 +2,13 @@
 // was restarted is found again without anybody's help.
 
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/nats.ts';
 
 const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** The reference server in one of its modes, on a port of its own; `stop` ends it at once. */
 async function everything(mode: 'streamableHttp' | 'sse', port: number) {

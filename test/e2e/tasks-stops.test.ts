@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/nats.ts';
 import { executions, taskLine } from '../support/task-line.ts';
 import { taskServer } from '../support/task-server.ts';
 
@@ -118,6 +119,6 @@ async function detour(to: string) {
     for (const socket of open) socket.destroy();
     open.clear();
   };
-  const port = await listen(0);
+  const port = await listen(await freePort());
   return { port, cut, mend: () => listen(port), close: async () => cut() };
 }

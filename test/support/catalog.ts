@@ -1,36 +1,24 @@
-// A real catalog in a store of the test file's own, filled as if servers had been read.
-// Import it only where it is used: it opens that store before the first test and closes it after the last.
+// A real catalog in a store of the test's own, filled as if servers had been read.
 
-import { afterAll, beforeAll } from 'vitest';
 import { type Catalog, createCatalog } from '../../src/catalog/catalog.ts';
 import { type Entry, fetchList } from '../../src/catalog/fetch.ts';
 import { KINDS, type Kind } from '../../src/catalog/kinds.ts';
 import { createView, type Naming, type View } from '../../src/catalog/view.ts';
-import { openStore, type Store } from '../../src/store/store.ts';
-import { type Scratch, scratch } from './scratch.ts';
-
-let dir: Scratch;
-let store: Store;
-beforeAll(async () => {
-  dir = await scratch();
-  store = await openStore(dir.path);
-});
-afterAll(async () => {
-  await store.close();
-  await dir[Symbol.asyncDispose]();
-});
+import { openStore } from '../../src/store/store.ts';
+import { scratch } from './scratch.ts';
 
 /** An empty one. What it keeps is gone with the scope, but there for `reopened` until then. */
 export async function catalog() {
+  const dir = await scratch();
+  const store = await openStore(dir.path);
   return Object.assign(createCatalog(store), {
     async reopened(): Promise<Catalog> {
       await store.flush();
       return createCatalog(store);
     },
     async [Symbol.asyncDispose]() {
-      await store.flush();
-      for (const { server } of store.all<{ server: string }>('catalogs')) store.write('deleteCatalog', [server]);
-      await store.flush();
+      await store.close();
+      await dir[Symbol.asyncDispose]();
     },
   });
 }

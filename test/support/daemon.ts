@@ -1,7 +1,8 @@
 // A real daemon in a scope: its own process, state directory and nats-server, and a NATS client that is let in.
 // When the scope ends it is stopped, and whatever it left behind is an error of the test.
 
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync } from 'node:fs';
+import { chmod, cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
 import { connect, headers, type Msg, type NatsConnection } from 'nats';
@@ -45,6 +46,8 @@ export type DaemonOptions = {
   readonly env?: Record<string, string>;
   /** Where the configuration is written; in a directory of the daemon's own unless told. */
   readonly config?: string;
+  /** A state directory to begin with; a copy of it is used. */
+  readonly from?: string;
   /** Wait until every server has left `opening`; on unless false. */
   readonly settle?: boolean;
 };
@@ -57,13 +60,21 @@ export type Reply = {
   headers: Record<string, string>;
 };
 
-export async function daemon({ servers = {}, troupe = {}, env = {}, settle = true, ...given }: DaemonOptions = {}) {
+export async function daemon({
+  servers = {},
+  troupe = {},
+  env = {},
+  from,
+  settle = true,
+  ...given
+}: DaemonOptions = {}) {
   const dir = await scratch();
   const config = given.config ?? join(dir.path, 'troupe.json');
   const state = join(dir.path, 'state');
   const write = (next: Record<string, object>, top: object = troupe) =>
     writeFile(config, JSON.stringify({ mcpServers: next, 'x-troupe': top }));
   await write(servers);
+  if (from) await copyPrivately(from, state);
   const environment = {
     ...{ PATH: process.env.PATH ?? '', HOME: dir.path, TROUPE_STATE: state, TROUPE_CONFIG: config },
     ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...env },
@@ -99,6 +110,23 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
     if (settle)
       await eventually(async () => (await status()).servers.every((each) => each.state !== 'opening'), 30_000);
   }
+
+  /** The exit code of the daemon's process after it was asked to stop. The command line would cost another process. */
+  async function down(): Promise<number> {
+    const child = process_;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return (await cli('down')).exitCode ?? -1;
+    const tooLate = setTimeout(() => child.kill('SIGKILL'), 60_000);
+    await askControl(join(state, 'control.sock'), 'down').catch(() => cli('down'));
+    const { exitCode } = await child;
+    clearTimeout(tooLate);
+    return exitCode ?? -1;
+  }
+
+  /** Killed daemons, and others on the same directory, leave what only the command line takes away. */
+  const mayLeaveSomething = () =>
+    process_?.exitCode !== 0 ||
+    existsSync(join(state, 'control.sock')) ||
+    (existsSync(state) ? readdirSync(state) : []).some((name) => /^daemon-.*\.lock\.db$/.test(name));
 
   async function enter(): Promise<NatsConnection> {
     const { NATS_URL } = await askControl<{ NATS_URL: string }>(join(state, 'control.sock'), 'env');
@@ -150,11 +178,7 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
       await process_;
       process_ = undefined;
     },
-    async down(): Promise<number> {
-      const { exitCode } = await cli('down');
-      await process_;
-      return exitCode ?? -1;
-    },
+    down,
     log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
     /** Which files of the state directory hold that text: the database and its journal, the logs, everything. */
     async filesWith(text: string): Promise<string[]> {
@@ -165,12 +189,21 @@ export async function daemon({ servers = {}, troupe = {}, env = {}, settle = tru
     },
     async [Symbol.asyncDispose]() {
       await (await nc)?.close();
-      await cli('down');
+      if (process_?.exitCode === null && process_.signalCode === null) await down();
+      if (mayLeaveSomething()) await cli('down');
       process_?.kill('SIGKILL');
       await process_;
       await dir[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A checkout knows no private modes. */
+async function copyPrivately(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true });
+  for (const entry of await readdir(to, { recursive: true, withFileTypes: true }))
+    await chmod(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+  await chmod(to, 0o700);
 }
 
 export type Daemon = Awaited<ReturnType<typeof daemon>>;
