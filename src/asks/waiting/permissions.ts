@@ -2,7 +2,7 @@
 // address was visited (-32042), the word that this was done. The chart of the request owns the wait; here are its questions.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import type { Tell } from '../../calls/lane.ts';
+import type { Tell } from '../../calls/permits.ts';
 import type { InFlight } from '../../calls/request.ts';
 import { sentence } from '../../protocol/failures.ts';
 import type { Permissions } from '../../servers/fleet.ts';
