@@ -292,7 +292,9 @@ export class Lane implements Owner {
   }
 
   get idleMs(): number {
-    return this.#isIdle() && this.#queue.length === 0 ? this.#requests.world.now() - this.#lastActiveAt : 0;
+    return this.#isIdle() && this.#queue.length + this.#deferred.size === 0
+      ? this.#requests.world.now() - this.#lastActiveAt
+      : 0;
   }
 
   /** Callers' requests at the server; our own do not count. */
