@@ -44,6 +44,8 @@ export type LaneOptions = {
   readonly onSettled: (request: InFlight, outcome: Outcome, isRecorded: boolean) => void;
   /** The server has sent it back, and its caller is not told yet, because it may be sent once more. */
   readonly onAttempt?: (request: InFlight, outcome: Outcome) => void;
+  /** It is at the server no more. */
+  readonly onLeft?: () => void;
   /** Calls wait for the server. */
   readonly onWanted: () => void;
 };
@@ -118,6 +120,8 @@ export class Lane implements Owner {
   admit(request: InFlight): void {
     request.owner = this;
     this.#lastActiveAt = this.#requests.world.now();
+    // A lane that it comes from may have limited its patience; a lane that is in an outage limits it anew.
+    if (request.deadline < patienceOf(request)) request.deadline = patienceOf(request);
     if (!this.#takesCalls()) return void this.#drive(request, 'refuse');
     const mayPass = this.#pauses === 0 ? this.#queue.length === 0 : !canAsk(request.call);
     if (mayPass && this.canSend()) return this.#send(request);
@@ -176,7 +180,8 @@ export class Lane implements Owner {
     }
     request.body = body;
     const isSentBack = event === 'error' && this.#permits.wantsVisits(request);
-    if (!isSentBack || !this.#drive(request, 'required')) this.#drive(request, event);
+    if (isSentBack && this.#drive(request, 'required')) this.#left(request);
+    else this.#drive(request, event);
     return true;
   }
 
@@ -202,9 +207,9 @@ export class Lane implements Owner {
   setGate(next: Gate): void {
     const before = this.#gate;
     this.#gate = next;
-    if (!this.#takesCalls()) return this.#sendAllAway();
     if (isOutage(next) !== isOutage(before))
       for (const request of [...this.#queue, ...this.#deferred]) this.#limitPatience(request);
+    if (!this.#takesCalls()) return this.#sendAllAway();
     // A server that restarts comes back by itself; one that fell asleep in front of a queue has to be woken.
     const isNews = next.state !== before.state && next.mode === 'hold' && !isOutage(next);
     if (isNews && this.#queue.length > 0) this.#options.onWanted();
@@ -384,15 +389,29 @@ export class Lane implements Owner {
   #finish(request: InFlight, outcome: Outcome, isRecorded = false): void {
     this.#requests.end(request);
     if (request.progress) flushProgress(request, this.#requests.world);
-    if (request.call.door !== 'troupe') {
-      this.#lastActiveAt = this.#requests.world.now();
-      this.#callers.settled(request.call, this.#lastActiveAt);
-    }
+    this.#noteCaller(request);
     // First: what is still asked on its behalf is withdrawn before its caller hears the outcome.
     if (request.onEnded) for (const listener of request.onEnded) listener();
     this.#options.onSettled(request, outcome, isRecorded);
+    this.#madeRoom();
+  }
+
+  #noteCaller({ call }: InFlight): void {
+    if (call.door === 'troupe') return;
+    this.#lastActiveAt = this.#requests.world.now();
+    this.#callers.settled(call, this.#lastActiveAt);
+  }
+
+  #madeRoom(): void {
     if (this.#queue.length > 0) this.pump();
     if (this.#onIdle && this.#isIdle()) this.#onIdle();
+  }
+
+  /** The server has sent it back: it is at no process any more, and its place is free. */
+  #left(request: InFlight): void {
+    this.#noteCaller(request);
+    this.#options.onLeft?.();
+    this.#madeRoom();
   }
 
   // ── The effects of the request's chart ─────────────────────────────────────
@@ -462,7 +481,10 @@ export class Lane implements Owner {
       },
       unreserve: (request: InFlight) => void this.#reserving.delete(request),
       write: (request: InFlight) => this.#write(request),
-      writeAgain: (request: InFlight) => this.#write(request),
+      writeAgain: (request: InFlight) => {
+        request.lastProgress = Number.NEGATIVE_INFINITY;
+        this.#write(request);
+      },
       release: ({ id, call }: InFlight) => {
         if (this.#sent.delete(id) && call.door !== 'troupe') this.#sentByCallers--;
       },

@@ -285,6 +285,7 @@ export class Fleet {
       place: (request, how) => this.#place(member(), request, how),
       onSettled: (request, outcome, isRecorded) => this.#settled(member(), request, outcome, isRecorded),
       onAttempt: (request, outcome) => this.#record(member(), request, outcome),
+      onLeft: () => member().pool?.pump(),
       onWanted: () => {
         if (member().state !== 'opening') this.#tell(name, { type: 'wanted' });
       },
@@ -306,12 +307,18 @@ export class Fleet {
 
   /** A server's actor may be another one than before; those that the fleet has buried or forgotten have none. */
   #follow({ context, children, status }: SnapshotFrom<typeof fleetMachine>): void {
-    for (const [name, member] of this.#members) {
+    for (const [name, member] of [...this.#members]) {
       const known = Object.hasOwn(context.members, name) ? context.members[name] : undefined;
       if (known?.life === 'buried') {
-        this.#show(member, 'failed', `its actor crashed ${known.crashes + 1} times: ${known.why}`, member.restarts);
+        const isNews = this.#show(
+          member,
+          'failed',
+          `its actor crashed ${known.crashes + 1} times: ${known.why}`,
+          member.restarts,
+        );
         member.lane.setGate(gate('failed', member.why));
         member.pool?.pump();
+        if (isNews) this.#options.permissions.changed(member);
       } else if (!known || status === 'done') this.#forget(member);
       else this.#watch(member, children[name] as ActorRefFrom<typeof serverMachine> | undefined);
     }
@@ -325,12 +332,15 @@ export class Fleet {
       if (snapshot.status === 'error') return;
       const { why, restarts } = snapshot.context;
       const next = gateOf(snapshot);
-      this.#show(member, stateOf(snapshot), why, restarts);
+      const isNews = this.#show(member, stateOf(snapshot), why, restarts);
       // Its actor tells of every event, also of those that change nothing, such as being wanted once more.
       const { mode, state, why: before } = member.lane.gate;
-      if (next.mode === mode && next.state === state && next.why === before) return;
-      member.lane.setGate(next);
-      member.pool?.pump();
+      if (next.mode !== mode || next.state !== state || next.why !== before) {
+        member.lane.setGate(next);
+        member.pool?.pump();
+      }
+      // Last: what is decided about calls that wait for a list depends on the gate.
+      if (isNews) this.#options.permissions.changed(member);
     };
     // The fleet's own chart handles a crash.
     const subscription = actor.subscribe({ next: project, error: () => {} });
@@ -338,25 +348,27 @@ export class Fleet {
     project(actor.getSnapshot());
   }
 
-  #show(member: Member, state: ServerState, why: string, restarts: number): void {
+  /** True when the state is another one, and the process is none of the further ones of a pool. */
+  #show(member: Member, state: ServerState, why: string, restarts: number): boolean {
     if (why) member.lastError = why;
     member.why = why;
     member.restarts = restarts;
-    if (member.state === state) return;
+    if (member.state === state) return false;
     member.state = state;
     member.since = Date.now();
     member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
     for (const watcher of this.#watchers) watcher(member);
-    if (member.first) return; // the first process of a pool stands for them all
+    if (member.first) return false; // the first process of a pool stands for them all
     if (state !== 'ready') this.#options.catalog.expire(member.name);
-    this.#options.permissions.changed(member);
     this.#options.onState(member);
+    return true;
   }
 
   #forget(member: Member): void {
     const { name, server } = member;
-    this.#show(member, 'stopped', '', member.restarts);
+    const isNews = this.#show(member, 'stopped', '', member.restarts);
     member.lane.setGate(gate('stopped', REMOVED));
+    if (isNews) this.#options.permissions.changed(member);
     this.#members.delete(name);
     this.#shown.get(name)?.subscription.unsubscribe();
     this.#shown.delete(name);

@@ -105,5 +105,5 @@ export type Stream = {
   /** The id of the event that primes the reader: nothing has been sent before it. */
   readonly primer: string;
   /** Writes the event to the disk, then hands it to the readers. The last event ends the stream. */
-  append(frame: Buffer, isLast: boolean): void;
+  append(frame: Buffer, isLast: boolean): Promise<void> | void;
 };

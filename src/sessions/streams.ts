@@ -45,9 +45,9 @@ export function createStreams(options: StreamsOptions): LocalStreams {
     if (standing) standing.readTo = seq;
   });
 
-  function append(stream: string, message: Buffer, isLast: boolean): void {
+  function append(stream: string, message: Buffer, isLast: boolean): Promise<void> {
     const frame = withoutNewline(message);
-    store.commit('addEvent', [stream, frame, isLast ? 1 : 0, world.date()]).then(
+    return store.commit('addEvent', [stream, frame, isLast ? 1 : 0, world.date()]).then(
       () => readers.wake(stream),
       (error) => {
         onTrouble(error);
@@ -75,8 +75,9 @@ export function createStreams(options: StreamsOptions): LocalStreams {
         throw error;
       }
       const add: Stream['append'] = (frame, isLast) => {
-        append(id, frame, isLast);
+        const written = append(id, frame, isLast);
         if (isLast) count(session, -1);
+        return written;
       };
       return { id, primer: eventId(id, 0), append: add };
     },
@@ -93,7 +94,7 @@ export function createStreams(options: StreamsOptions): LocalStreams {
     isRead: (session) => readers.isRead(standingOf(session)) || (standings.get(standingOf(session))?.readTo ?? 0) > 0,
     tell(session, frame) {
       const stream = standingOf(session);
-      append(stream, frame, false);
+      void append(stream, frame, false);
       const standing = standings.get(stream);
       if (standing && ++standing.told % STANDING_EVENTS === 0)
         store.write('trimStream', [stream, stream, STANDING_EVENTS]);

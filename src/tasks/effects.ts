@@ -45,10 +45,10 @@ export function rowEffects(ports: EffectPorts, send: Send) {
     ...sendingEffects(ports, write),
     ...statusEffects(ports, write),
     ...endingEffects(ports, write),
-    insert: (task: OwnedTask, { settle }: Brought) => settle?.(rows.add(task.row, task.params)),
+    insert: (task: OwnedTask, { settle }: Brought) => settle?.(ordered(() => rows.add(task.row, task.params))),
     writeCancelled({ row: { id, server } }: OwnedTask, { settle }: Brought): void {
       const message = 'the task was cancelled by request';
-      settle?.(rows.cancel(id, { code: 'cancelled', delivery: 'outcome unknown', message, server }));
+      settle?.(ordered(() => rows.cancel(id, { code: 'cancelled', delivery: 'outcome unknown', message, server })));
     },
     /** Whether it stands or not, the task is none of ours any more. */
     writeReleased(task: OwnedTask): void {
@@ -59,6 +59,9 @@ export function rowEffects(ports: EffectPorts, send: Send) {
     },
   };
 }
+
+/** A write that cannot even be ordered is told to whoever ordered it, like one that the disk refuses. */
+const ordered = async (write: () => Promise<boolean>): Promise<boolean> => write();
 
 /** A write comes back as an event: it stands, the row is somebody else's, the disk was full, or there is a bug. */
 const writer =

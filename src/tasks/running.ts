@@ -45,7 +45,9 @@ export function createRunning(options: RunningOptions) {
     callOf: (task: OwnedTask): Call => calls.callOf(task),
     /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
     outcomeOf: (task: OwnedTask): Outcome | undefined =>
-      isOver(task) && isEnded(task.row.status) && task.outcome?.ok ? task.outcome : undefined,
+      isOver(task) && isEnded(task.row.status) && task.row.status !== 'cancelled' && task.outcome?.ok
+        ? task.outcome
+        : undefined,
   });
 }
 

@@ -225,3 +225,43 @@ it('looks a tool up in the present list when the remembered one does not have it
   await eventually(() => room.opened.length === 3);
   expect(asked(room).sort()).toEqual(['delete', 'keep', 'keep']);
 });
+
+it('asks about a call that came while the server opened, once the ready server has had its time to list', async () => {
+  await using room = await waitingRoom();
+  room.turn('opening');
+  room.call('x');
+  room.turn('ready', { since: Date.now() - 4_900 });
+  expect(room.opened).toHaveLength(0);
+  await eventually(() => room.opened.length === 1);
+});
+
+it('judges a call that came while its server restarts by the next list, not by the last', async () => {
+  await using room = await waitingRoom({ approve: 'once' });
+  room.list(tool('x'));
+  room.call('x', { requestId: 'before' });
+  room.opened[0]?.end('approved');
+  room.answer(0, 'result', {});
+  for (const state of ['draining', 'closing'] as const) room.turn(state, { mode: 'hold' });
+  room.call('x', { requestId: 'meanwhile' });
+  for (const state of ['opening', 'ready'] as const) room.turn(state);
+  room.list({ name: 'x', description: 'now it deletes everything' });
+  await eventually(() => room.opened.length === 2);
+  expect(room.written).toHaveLength(1);
+});
+
+it('asks nobody about a call whose server has failed before it said what it offers', async () => {
+  await using room = await waitingRoom();
+  room.turn('opening');
+  room.call('x');
+  room.turn('failed', { why: 'exited with code 1' });
+  expect([room.fate('x'), room.opened.length]).toEqual([expect.stringMatching(/^unavailable, not sent/), 0]);
+});
+
+it('refuses a call that waits for a list at once when its server crashes and calls are not to be held', async () => {
+  await using room = await waitingRoom({ holdMs: 0 });
+  room.turn('opening');
+  room.call('x');
+  room.turn('waiting', { why: 'exited with code 1' });
+  await eventually(() => room.fate('x') !== 'waits');
+  expect(room.fate('x')).toMatch(/^unavailable, not sent: server alpha is waiting/);
+});

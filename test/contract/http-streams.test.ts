@@ -59,6 +59,17 @@ describe('the answer to a request', () => {
     }
   });
 
+  it('reaches the host also when it is given while the door closes', async () => {
+    await using d = await door({ timing: { patienceMs: 1, drainMs: 5_000 } });
+    const stream = await ask(d, await d.enter());
+    const line = await lineOf(d);
+    const closing = d.close();
+    line.answer(answer(1));
+    await closing;
+    await eventually(() => stream.isOver);
+    expect(messages(stream)).toEqual([{ jsonrpc: '2.0', id: 1, result: { done: true } }]);
+  });
+
   it('is dropped when the host left before there was a stream, and cancels nothing', async () => {
     await using d = await door({ timing: { patienceMs: 60_000 } });
     const mine = await d.enter();

@@ -230,3 +230,15 @@ it('is smaller where there is no room, and gives room to whoever has a right to 
   s.end('asks~8');
   expect([s.members.size, s.sent.length]).toEqual([33, 18]);
 });
+
+it('gives a call that waited in an outage its own patience at the process that takes it', async () => {
+  const s = stage({ pool: 1, holdMs: 40, timeoutMs: 200 });
+  const first = s.first.lane;
+  first.setGate({ mode: 'hold', state: 'waiting', why: 'exited with code 1' });
+  s.first.pool?.pump();
+  s.call('a');
+  first.setGate({ mode: 'open', state: 'ready', why: '' });
+  s.first.pool?.pump();
+  expect(s.sent).toEqual(['a to asks']);
+  await eventually(() => expect(s.fate('a')).toBe('timeout'));
+});

@@ -140,3 +140,17 @@ it('counts what a call may take at all from its first start', async () => {
   room.opened[0]?.end('completed');
   expect(room.lane.sent(String(room.written[1]?.id))?.latestDeadline).toBe(latestDeadline);
 });
+
+it('gives its place at the server to the next call while somebody visits, and lets a drain end', async () => {
+  await using room = await waitingRoom({ maxInFlight: 1 });
+  room.list({ name: 'mail' }, { name: 'next' });
+  room.call('mail');
+  room.call('next');
+  expect(room.written).toHaveLength(1);
+  room.answer(0, 'error', required(visit('one')));
+  expect(room.written).toHaveLength(2);
+  let drained = 0;
+  room.lane.whenIdle(() => drained++);
+  room.answer(1, 'error', required(visit('two')));
+  expect([drained, room.opened.length]).toEqual([1, 2]);
+});

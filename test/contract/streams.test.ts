@@ -57,12 +57,12 @@ const line = (text: string) => Buffer.from(`${text}\n`);
 it('hands every event over once and in order, to a reader that comes late and to one that comes back', async () => {
   const streams = streamsOf('daemon');
   const stream = await streams.open('s', '1');
-  for (const text of ['a', 'b', 'c']) stream.append(line(text), false);
+  for (const text of ['a', 'b', 'c']) void stream.append(line(text), false);
   const early = reader(streams, stream.id);
   await eventually(() => expect(early.texts()).toEqual(['a', 'b', 'c']));
   early.stop();
-  for (const text of ['d', 'e']) stream.append(line(text), false);
-  stream.append(line('f'), true);
+  for (const text of ['d', 'e']) void stream.append(line(text), false);
+  void stream.append(line('f'), true);
   const place = streams.locate('s', String(early.seen.events[1]?.id));
   const back = reader(streams, stream.id, place?.after);
   await eventually(() => back.seen.isOver);
@@ -75,9 +75,9 @@ it('shows a reader what another daemon writes', async () => {
   const [ours, theirs] = [streamsOf('daemon'), streamsOf('daemon-two')];
   const stream = await theirs.open('s', '"x"');
   const { texts, seen } = reader(ours, stream.id);
-  stream.append(line('one'), false);
+  void stream.append(line('one'), false);
   await eventually(() => expect(texts()).toEqual(['one']));
-  stream.append(line('two'), true);
+  void stream.append(line('two'), true);
   await eventually(() => seen.isOver);
   expect(texts()).toEqual(['one', 'two']);
 });
@@ -85,7 +85,7 @@ it('shows a reader what another daemon writes', async () => {
 it('ends what a daemon left unfinished: its own earlier life’s at once, another’s when it is asked for and dead', async () => {
   const first = streamsOf('daemon');
   const [mine, other] = [await first.open('s', '7'), await streamsOf('daemon-two').open('s', '"y"')];
-  mine.append(line('said'), false);
+  void mine.append(line('said'), false);
   const next = streamsOf('daemon', { isAlive: () => false });
   const [own, left] = [reader(next, mine.id), reader(next, other.id)];
   await eventually(() => own.seen.isOver && left.seen.isOver);
@@ -103,7 +103,7 @@ it('ends what a daemon left unfinished: its own earlier life’s at once, anothe
 it('lets a living daemon finish its own', async () => {
   const stream = await streamsOf('daemon-two').open('s', '1');
   const { seen, texts } = reader(streamsOf('daemon'), stream.id);
-  stream.append(line('done'), true);
+  void stream.append(line('done'), true);
   await eventually(() => seen.isOver);
   expect(texts()).toEqual(['done']);
 });
@@ -138,7 +138,7 @@ it('has a limit to the streams of one session, which are free again when they en
   await streams.open('s', '2');
   await expect(streams.open('s', '3')).rejects.toThrow('already has 2 open streams');
   await streams.open('another', '1');
-  first.append(line('done'), true);
+  void first.append(line('done'), true);
   await streams.open('s', '4');
 });
 
@@ -146,7 +146,7 @@ it('still tells those who are there when the disk refuses an event', async () =>
   const streams = streamsOf('daemon');
   const stream = await streams.open('s', '1');
   const { seen, texts } = reader(streams, stream.id);
-  stream.append(Buffer.alloc(40 * 2 ** 20, 0x61), true); // more than a statement may carry
+  void stream.append(Buffer.alloc(40 * 2 ** 20, 0x61), true); // more than a statement may carry
   await eventually(() => seen.isOver);
   expect([texts()[0]?.length, seen.events[0]?.id]).toEqual([40 * 2 ** 20, '']);
   expect(String(troubles.splice(0))).toContain('is the most');

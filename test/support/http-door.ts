@@ -113,11 +113,14 @@ function memoryStreams() {
     followers.delete(follower);
     follower.onEnd();
   }
-  function append(stream: string, frame: Buffer, isLast: boolean): void {
-    setImmediate(() => {
-      events.set(stream, [...(events.get(stream) ?? []), { frame, isLast }]);
-      for (const follower of followers) if (follower.stream === stream) pump(follower);
-    });
+  function append(stream: string, frame: Buffer, isLast: boolean): Promise<void> {
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        events.set(stream, [...(events.get(stream) ?? []), { frame, isLast }]);
+        for (const follower of followers) if (follower.stream === stream) pump(follower);
+        resolve();
+      }),
+    );
   }
   const streams: Streams = {
     async open(session) {

@@ -14,7 +14,7 @@ import { type StdioServer, settingsSchema } from '../../src/config/schema.ts';
 import { failureOf } from '../../src/protocol/failures.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 import { refusal } from '../../src/servers/policy.ts';
-import { gate, type ServerState } from '../../src/servers/states.ts';
+import { gate, meaningOf, type ServerState } from '../../src/servers/states.ts';
 import { type AuditRow, openStore } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { scratch } from './scratch.ts';
@@ -120,10 +120,12 @@ export async function waitingRoom(xTroupe: object = {}, path?: string) {
     cancel: (id, why) => cancelled.push(`${id}: ${why}`),
     hasRoom: () => true,
   });
-  function turn(state: ServerState): void {
+  /** As the fleet shows it: the state, then the gate, then what calls that wait for a list are told. */
+  function turn(state: ServerState, { since = Date.now(), why = '', mode = meaningOf(state).calls } = {}): void {
     member.state = state;
-    member.since = Date.now();
-    lane.setGate(gate(state, ''));
+    member.since = since;
+    if (state !== 'ready') catalog.expire('alpha');
+    lane.setGate(gate(state, why, mode));
     permissions.changed(member);
   }
   turn('ready');

@@ -74,8 +74,9 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   }
 
   /** The server is on its way, or has just come. */
-  function mayBeListed({ state, since }: Member): boolean {
-    return state === 'ready' ? world.date() - since < LIST_MS : meaningOf(state).isComing;
+  function mayBeListed({ state, since, lane }: Member): boolean {
+    if (state === 'ready') return world.date() - since < LIST_MS;
+    return meaningOf(state).isComing || (meaningOf(state).isLeaving && lane.gate.mode === 'hold');
   }
 
   function decide(member: Member, call: Call): 'clear' | 'ask' {

@@ -151,7 +151,8 @@ function askAll(questions: readonly Question[], open: OpenOne, onDone: (isDone: 
   for (const question of questions) {
     if (isOver) break;
     let isOpen = true;
-    const close = open(question, (outcome) => {
+    let close = (): void => {};
+    close = open(question, (outcome) => {
       isOpen = false;
       withdrawals.delete(close);
       ended(outcome);

@@ -56,10 +56,10 @@ function answer(exchange: Exchange, frame: Buffer): void {
   if (exchange.isAnswered) return;
   exchange.isAnswered = true;
   door.patience.remove(exchange);
-  door.owed.remove();
   exchange.leave();
-  if (exchange.isStream) put(exchange, frame, true);
-  else sendJson(http, 200, frame);
+  if (exchange.isStream) return put(exchange, frame, true);
+  sendJson(http, 200, frame);
+  door.owed.remove();
 }
 
 function becomeStream(exchange: Exchange): void {
@@ -101,13 +101,19 @@ function goWithoutStream(exchange: Exchange, error: unknown): void {
 }
 
 function release(exchange: Exchange, to: Stream['append']): void {
+  const { held = [] } = exchange;
   exchange.append = to;
-  for (const { frame, isLast } of exchange.held ?? []) to(frame, isLast);
   exchange.held = undefined;
+  for (const { frame, isLast } of held) put(exchange, frame, isLast);
 }
 
 function put(exchange: Exchange, frame: Buffer, isLast: boolean): void {
-  if (exchange.append) return exchange.append(frame, isLast);
-  exchange.held ??= [];
-  exchange.held.push({ frame, isLast });
+  if (!exchange.append) {
+    exchange.held ??= [];
+    exchange.held.push({ frame, isLast });
+    return;
+  }
+  const written = exchange.append(frame, isLast);
+  // An answer is given when its readers were handed it, which is after it is on the disk.
+  if (isLast) void Promise.resolve(written).finally(exchange.door.owed.remove);
 }
