@@ -16,7 +16,7 @@ import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
-import { endMarked } from '../servers/sweep.ts';
+import { endMarked } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
 import type { Log } from '../telemetry/log.ts';

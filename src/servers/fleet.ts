@@ -24,12 +24,12 @@ import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { type Failure, failureOf, sentence } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
-import { type ConnectionWorld, serverConnection } from './connection.ts';
+import { type ConnectionWorld, serverConnection } from './connection/connection.ts';
 import { createInstances, fitting } from './instances.ts';
-import { createInteractive } from './interactive.ts';
+
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
-import { createPools } from './pools.ts';
+import { createInteractive, createPools } from './pools.ts';
 import { gate, gateOf, type ServerState, specOf, stateOf } from './states.ts';
 
 /** Whose word a call needs, as the layer of questions knows it. Each is told of the process that the call would go to. */

@@ -8,10 +8,9 @@ import { sentence } from '../protocol/failures.ts';
 import { type Level, mostVerbose } from '../protocol/signals.ts';
 import { allowance } from '../telemetry/allowance.ts';
 import { type Audience, audienceOf, requestBehind } from './attribution.ts';
+import type { Said } from './connection/notices.ts';
 import type { Lists } from './lists.ts';
 import type { Member } from './member.ts';
-import type { Said } from './notices.ts';
-import { createUpdates, type Updates } from './updates.ts';
 
 /** Where news of servers goes. */
 export type News = {
@@ -126,4 +125,34 @@ function writeLog(logger: Logger, level: string, params: Buffer, missing: number
     ...(missing > 0 && { missing }),
   };
   logger[PINO_LEVEL[level] ?? 'info'](fields, text);
+}
+
+type Updates = ReturnType<typeof createUpdates>;
+
+const INTERVAL_MS = 50;
+/** Resources that are told of within one interval; what is beyond is dropped. */
+const MAX_AT_ONCE = 1_000;
+
+/**
+ * Updates of resources at a pace that their readers can take: the first at once, then the newest of each interval. A server
+ * may tell of one resource ten thousand times a second; whoever reads it again gets the newest anyway.
+ */
+export function createUpdates(tell: (uri: string, params: Buffer) => void) {
+  const waiting = new Map<string, Buffer | undefined>();
+
+  function due(uri: string): void {
+    const newest = waiting.get(uri);
+    waiting.delete(uri);
+    if (newest) take(uri, newest);
+  }
+
+  function take(uri: string, params: Buffer): void {
+    if (waiting.has(uri)) return void waiting.set(uri, params);
+    if (waiting.size >= MAX_AT_ONCE) return;
+    waiting.set(uri, undefined);
+    setTimeout(due, INTERVAL_MS, uri).unref();
+    tell(uri, params);
+  }
+
+  return { take };
 }

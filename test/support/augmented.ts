@@ -1,8 +1,8 @@
 // Servers that ask their questions as tasks: processes of the server of an askStage, each with a real session of its own whose
 // every word is kept.
 
+import { createSession } from '../../src/servers/connection/session.ts';
 import type { Member } from '../../src/servers/member.ts';
-import { createSession } from '../../src/servers/session.ts';
 import { askStage, FORM, type StageOptions } from './asks.ts';
 import { eventually } from './eventually.ts';
 

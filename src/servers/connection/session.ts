@@ -1,17 +1,19 @@
 // The MCP session with one server: it negotiates, sends only what was negotiated, and sorts what comes back.
 // Nothing a server says is trusted: a bad frame is counted and dropped, an answer to nobody changes nothing.
 
-import type { Answer } from '../calls/call.ts';
-import type { Lane } from '../calls/lane.ts';
-import type { Facts } from '../catalog/facts.ts';
-import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
-import { codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
-import { type Frame, readFrame } from '../protocol/frame.ts';
-import { VERSION, VIA } from '../protocol/version.ts';
-import { asker } from './ask.ts';
+import { randomUUID } from 'node:crypto';
+import type { Answer, Call } from '../../calls/call.ts';
+import type { Lane } from '../../calls/lane.ts';
+import type { Facts } from '../../catalog/facts.ts';
+import type { Ask } from '../../catalog/fetch.ts';
+import { errorFrame, notificationFrame, resultFrame } from '../../protocol/compose.ts';
+import { codecOf, type Era, eraOf, LATEST } from '../../protocol/eras.ts';
+import { type Failure, rpcCodeOf, TroupeError } from '../../protocol/failures.ts';
+import { type Frame, readFrame } from '../../protocol/frame.ts';
+import { VERSION, VIA } from '../../protocol/version.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
-import type { Upstream } from './upstream.ts';
-import { relatedTask, withoutRelated, withRelated } from './upstream-task.ts';
+import type { OwnTasks } from './own-tasks.ts';
+import { relatedTask, withoutRelated, withRelated } from './task-report.ts';
 
 export type SessionOptions = {
   readonly lane: Lane;
@@ -33,7 +35,7 @@ export type SessionOptions = {
   readonly onLate: (line: Buffer) => void;
   readonly openMs: number;
   /** The tasks of its own, where it may have any. */
-  readonly upstream?: Pick<Upstream, 'answer' | 'told' | 'behind'>;
+  readonly upstream?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
   /** Which daemon we are: one that is asked to serve itself knows itself by it. */
   readonly via?: string | undefined;
 };
@@ -197,4 +199,32 @@ function factsOf(answer: Buffer): Facts | string {
     info: { name: '', version: '', ...info },
     ...(typeof instructions === 'string' && { instructions }),
   };
+}
+
+/**
+ * Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's, and
+ * end in the result's bytes or in a TroupeError with the server's own words.
+ */
+function asker(lane: Lane, server: string): Ask {
+  return (method, params, timeoutMs) =>
+    new Promise((resolve, reject) => {
+      const call: Call = {
+        requestId: randomUUID(),
+        server,
+        method,
+        name: '',
+        params: Buffer.from(JSON.stringify(params)),
+        principal: '_',
+        door: 'troupe',
+        ...(timeoutMs !== undefined && { timeoutMs }),
+        settle: (outcome) => (outcome.ok ? resolve(outcome.result) : reject(asError(method, outcome.failure))),
+      };
+      lane.ask(call);
+    });
+}
+
+function asError(method: string, failure: Failure): TroupeError {
+  if (!failure.error) return new TroupeError(failure.code, failure.message);
+  const text = failure.error.toString('utf8').slice(0, 300);
+  return new TroupeError('rejected', `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`);
 }

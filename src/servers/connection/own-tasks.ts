@@ -2,27 +2,27 @@
 // result is there. Which calls are sent as tasks, whose a task is, and what is cancelled how, is known here alone.
 
 import { randomUUID } from 'node:crypto';
-import { type Call, HANDED_OVER, type Outcome } from '../calls/call.ts';
-import { now } from '../calls/deadlines.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import { offers, runsTasks } from '../catalog/facts.ts';
-import { supportIn, type TaskSupport } from '../catalog/task-support.ts';
-import { progressFrame } from '../protocol/compose.ts';
-import { withMember, withoutMember } from '../protocol/edit.ts';
-import type { Failure } from '../protocol/failures.ts';
+import { type Call, HANDED_OVER, type Outcome } from '../../calls/call.ts';
+import { now } from '../../calls/deadlines.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { offers, runsTasks } from '../../catalog/facts.ts';
+import { supportIn, type TaskSupport } from '../../catalog/task-support.ts';
+import { progressFrame } from '../../protocol/compose.ts';
+import { withMember, withoutMember } from '../../protocol/edit.ts';
+import type { Failure } from '../../protocol/failures.ts';
+import type { Member } from '../member.ts';
+import { type Following, follow } from './follow.ts';
 import type { Link } from './link.ts';
-import type { Member } from './member.ts';
-import { type Following, follow } from './upstream-follow.ts';
-import { createdIn, type Told } from './upstream-task.ts';
+import { type TaskReport, taskCreatedIn } from './task-report.ts';
 
-export type UpstreamOptions = {
+export type OwnTasksOptions = {
   readonly member: Member;
   readonly catalog: Pick<Catalog, 'get' | 'watch'>;
   readonly send: Link['request'];
   /** Tells the server that nobody waits for that request any more. */
   readonly giveUp: (id: string, why: string) => void;
 };
-export type Upstream = ReturnType<typeof createUpstream>;
+export type OwnTasks = ReturnType<typeof createOwnTasks>;
 
 /** A server that has just opened has not said yet which of its tools want to be tasks. */
 const PATIENCE_MS = 5_000;
@@ -32,7 +32,7 @@ const ORPHAN_MS = 10_000;
 const CANCEL_MS = 5_000;
 const MAX_REMEMBERED = 10_000;
 
-export function createUpstream({ member, catalog, send, giveUp }: UpstreamOptions) {
+export function createOwnTasks({ member, catalog, send, giveUp }: OwnTasksOptions) {
   const { lane, server } = member;
   const followed = new Map<string, Following>();
   /** By our ids. Those that wait until it is known whether they are to be tasks; the timer ends that wait. */
@@ -89,7 +89,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
   }
 
   /** From now on that call is a task of the server. One that is another call's already is none that can be trusted. */
-  function begin(id: string, task: Pick<Told, 'taskId'> & Partial<Told>): void {
+  function begin(id: string, task: Pick<TaskReport, 'taskId'> & Partial<TaskReport>): void {
     const request = lane.sent(id);
     if (!request) return;
     const { taskId } = task;
@@ -179,7 +179,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     /** What the server answered. False when nobody wants to know it. */
     answer(id: string, event: 'result' | 'error', body: Buffer): boolean {
       if (followed.has(id)) return false; // it was answered before, with the task
-      const created = forget(id) && event === 'result' ? createdIn(body) : undefined;
+      const created = forget(id) && event === 'result' ? taskCreatedIn(body) : undefined;
       if (!created) return lane.answer(id, event, body);
       const isWanted = lane.sent(id) !== undefined;
       if (created === 'unusable') unusable(id, 'that cannot be asked for');
@@ -194,7 +194,7 @@ export function createUpstream({ member, catalog, send, giveUp }: UpstreamOption
     failed: (id: string): void => void forget(id),
     isPending: (id: string): boolean => orphans.has(id) || (lane.sent(id) !== undefined && !followed.has(id)),
     /** The server says how a task is. False when it is none of those it has made for us. */
-    told(task: Told): boolean {
+    told(task: TaskReport): boolean {
       const owner = owners.get(task.taskId);
       if (owner !== undefined) followed.get(owner)?.hear(task);
       return owner !== undefined;

@@ -1,8 +1,8 @@
 // What a server says unasked, read into our own words. A notification that is not what it claims to be is a stray.
 
-import type { Progress } from '../calls/request.ts';
-import { member } from '../protocol/json.ts';
-import { readTask, type Told } from './upstream-task.ts';
+import type { Progress } from '../../calls/request.ts';
+import { member } from '../../protocol/json.ts';
+import { readTask, type TaskReport } from './task-report.ts';
 
 export type Notice =
   | { readonly type: 'progress'; readonly token: string; readonly progress: Progress }
@@ -16,7 +16,7 @@ export type Said =
   | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
 /** How a task of the server's own is. */
-type TaskStatus = { readonly type: 'task'; readonly task: Told };
+type TaskStatus = { readonly type: 'task'; readonly task: TaskReport };
 
 /** The notice, or why it is none. */
 export function readNotice(method: string, params: Buffer): Notice | string {

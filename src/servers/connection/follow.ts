@@ -1,13 +1,13 @@
 // Follows one task of a server until it is known what became of the call: asks how it is at the pace the server wants, and
 // has one request for its result open, over which the server may ask. Whatever the server says, the call ends once.
 
-import { FORGOTTEN, type Outcome } from '../calls/call.ts';
-import { now } from '../calls/deadlines.ts';
-import type { Lane } from '../calls/lane.ts';
-import type { InFlight } from '../calls/request.ts';
-import { type Failure, rpcCodeOf } from '../protocol/failures.ts';
-import { isEnded, type TaskStatus } from '../protocol/tasks.ts';
-import { readTask, type Told, withoutRelated } from './upstream-task.ts';
+import { FORGOTTEN, type Outcome } from '../../calls/call.ts';
+import { now } from '../../calls/deadlines.ts';
+import type { Lane } from '../../calls/lane.ts';
+import type { InFlight } from '../../calls/request.ts';
+import { type Failure, rpcCodeOf } from '../../protocol/failures.ts';
+import { isEnded, type TaskStatus } from '../../protocol/tasks.ts';
+import { readTask, type TaskReport, withoutRelated } from './task-report.ts';
 
 export type FollowWorld = {
   readonly lane: Lane;
@@ -29,7 +29,7 @@ const UNKNOWN_TASK = -32602;
 const NO_METHOD = -32601;
 
 /** Without a status it is one of an earlier life, of which only the id is known. */
-export function follow(world: FollowWorld, request: InFlight, known: Pick<Told, 'taskId'> & Partial<Told>) {
+export function follow(world: FollowWorld, request: InFlight, known: Pick<TaskReport, 'taskId'> & Partial<TaskReport>) {
   const { lane, server, inquire } = world;
   const { id, call } = request;
   const { taskId } = known;
@@ -45,7 +45,7 @@ export function follow(world: FollowWorld, request: InFlight, known: Pick<Told, 
 
   const hasEnded = (): boolean => status !== undefined && isEnded(status);
 
-  function hear(told: Partial<Told>): void {
+  function hear(told: Partial<TaskReport>): void {
     if (isOver || hasEnded() || !told.status) return;
     pollMs = told.pollMs ?? pollMs;
     const isNews = told.status !== status || told.statusMessage !== statusMessage;

@@ -1,9 +1,9 @@
 // The way to one server, whatever carries it: a process's pipes, HTTP or a WebSocket. A link carries frames and says what
 // became of them; it never throws inward, and it is silent once it was killed.
 
-import type { Call } from '../calls/call.ts';
-import type { Era } from '../protocol/eras.ts';
-import type { Failure } from '../protocol/failures.ts';
+import type { Call } from '../../calls/call.ts';
+import type { Era } from '../../protocol/eras.ts';
+import type { Failure } from '../../protocol/failures.ts';
 
 export type Link = {
   /** `id` is the frame's own; the call is for transports that say more of it than the frame, such as HTTP headers. */

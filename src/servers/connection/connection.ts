@@ -1,22 +1,23 @@
 // The server machine's port to a real MCP server, over whichever link its configuration names. Everything that can go
 // wrong out there leaves here as an event; nothing throws inward. What is left when the machine lets go of it dies at once.
 
+import type { Logger } from 'pino';
 import { fromCallback } from 'xstate';
-import type { FromConnection, ServerSpec, ToConnection } from '../../machines/server.ts';
-import type { Call } from '../calls/call.ts';
-import type { Facts } from '../catalog/facts.ts';
-import { sentence } from '../protocol/failures.ts';
-import { failpoint } from '../telemetry/failpoints.ts';
+import type { FromConnection, ServerSpec, ToConnection } from '../../../machines/server.ts';
+import type { Call } from '../../calls/call.ts';
+import type { Facts } from '../../catalog/facts.ts';
+import { sentence } from '../../protocol/failures.ts';
+import { allowance } from '../../telemetry/allowance.ts';
+import { failpoint } from '../../telemetry/failpoints.ts';
+import type { Member } from '../member.ts';
+import type { RemoteWorld } from '../remote/link.ts';
+import { remoteLink } from '../remote/loader.ts';
+import { type StdioWorld, stdioLink } from '../stdio/link.ts';
 import { watchHealth } from './health.ts';
 import type { LinkEvents } from './link.ts';
-import type { Member } from './member.ts';
 import type { Said } from './notices.ts';
-import type { RemoteWorld } from './remote/link.ts';
-import { remoteLink } from './remote/loader.ts';
+import { createOwnTasks } from './own-tasks.ts';
 import { type Asked, createSession, type Session } from './session.ts';
-import { type StdioWorld, stdioLink } from './stdio.ts';
-import { strays } from './strays.ts';
-import { createUpstream } from './upstream.ts';
 
 export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
@@ -33,7 +34,7 @@ export function serverConnection(world: ConnectionWorld) {
     const tell = sendBack as (event: FromConnection) => void;
     const member = world.memberOf(input.name);
     const { lane, logger, config } = member;
-    const stray = strays(logger);
+    const dropped = logDropped(logger);
     let why = 'it was stopped';
 
     const events: LinkEvents = {
@@ -62,7 +63,7 @@ export function serverConnection(world: ConnectionWorld) {
       config.transport === 'stdio'
         ? stdioLink(world, member, config, events)
         : remoteLink(world, member, config, events);
-    const upstream = createUpstream({ member, catalog: world.catalog, send, giveUp });
+    const upstream = createOwnTasks({ member, catalog: world.catalog, send, giveUp });
     const session = createSession({
       lane,
       server: member.server,
@@ -91,7 +92,7 @@ export function serverConnection(world: ConnectionWorld) {
       },
       onStray: (reason, line) => {
         health.noise();
-        stray(reason, line);
+        dropped(reason, line);
       },
     });
     const health = watchHealth({ member, link, ask: session.ask, tell, onSick: (reason) => end(reason, false) });
@@ -145,4 +146,18 @@ export function serverConnection(world: ConnectionWorld) {
       upstream.close();
     };
   });
+}
+
+/**
+ * Messages of a server that have no place in the protocol are dropped: a line of text, an answer to no request, a late one.
+ * They are logged at a bounded pace for those who debug the server.
+ */
+function logDropped(logger: Logger): (why: string, line: Buffer) => void {
+  const pace = allowance(20);
+  return (why, line) => {
+    if (!pace.take()) return;
+    const missing = pace.forget();
+    const excerpt = line.subarray(0, 200).toString('utf8');
+    logger.warn({ source: 'protocol', excerpt, ...(missing > 0 && { missing }) }, `dropped ${why}`);
+  };
 }

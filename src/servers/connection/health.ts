@@ -1,11 +1,11 @@
 // Whether a server is still with us. It is asked when it has been silent and has nothing to do: a busy server may be deaf
 // while it works, and its calls have deadlines of their own. It also keeps a noisy one from taking all our time.
 
-import type { FromConnection } from '../../machines/server.ts';
-import type { Ask } from '../catalog/fetch.ts';
-import { sentence } from '../protocol/failures.ts';
+import type { FromConnection } from '../../../machines/server.ts';
+import type { Ask } from '../../catalog/fetch.ts';
+import { sentence } from '../../protocol/failures.ts';
+import type { Member } from '../member.ts';
 import type { Link } from './link.ts';
-import type { Member } from './member.ts';
 
 export type HealthOptions = {
   readonly member: Member;

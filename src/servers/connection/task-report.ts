@@ -1,21 +1,21 @@
 // What a server says of a task of its own, read with care: a task that has no usable id and no status that there is does not
 // count, its words are cut and made printable, and how often it wants to be asked is kept within reason.
 
-import { TASK_STATUSES } from '../../machines/task.ts';
-import type { UpstreamTask } from '../calls/call.ts';
-import { withMeta, withoutMeta } from '../protocol/edit.ts';
-import { member, textAt } from '../protocol/json.ts';
-import { RELATED_TASK } from '../protocol/tasks.ts';
-import { withoutControls } from '../telemetry/printable.ts';
+import { TASK_STATUSES } from '../../../machines/task.ts';
+import type { UpstreamTask } from '../../calls/call.ts';
+import { withMeta, withoutMeta } from '../../protocol/edit.ts';
+import { member, textAt } from '../../protocol/json.ts';
+import { RELATED_TASK } from '../../protocol/tasks.ts';
+import { withoutControls } from '../../telemetry/printable.ts';
 
-export type Told = UpstreamTask & { readonly pollMs?: number };
+export type TaskReport = UpstreamTask & { readonly pollMs?: number };
 
 const MAX_ID_CHARACTERS = 1_024;
 const MAX_MESSAGE_CHARACTERS = 1_024;
 const SHORTEST_POLL_MS = 100;
 const LONGEST_POLL_MS = 60_000;
 
-export function readTask(json: Buffer): Told | undefined {
+export function readTask(json: Buffer): TaskReport | undefined {
   const taskId = idAt(json, ['taskId']);
   const said = textAt(json, ['status']);
   const status = TASK_STATUSES.find((each) => each === said);
@@ -31,7 +31,7 @@ export function readTask(json: Buffer): Told | undefined {
 }
 
 /** The task that a call was made, if its result is none of the call itself; `unusable` when nobody could ask for it. */
-export function createdIn(result: Buffer): Told | 'unusable' | undefined {
+export function taskCreatedIn(result: Buffer): TaskReport | 'unusable' | undefined {
   const task = member(result, 'task');
   if (!task || member(result, 'content')) return undefined;
   return readTask(task) ?? 'unusable';
