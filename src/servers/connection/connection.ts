@@ -1,5 +1,5 @@
 // The server machine's port to a real MCP server, over whichever link its configuration names. Everything that can go
-// wrong out there leaves here as an event; nothing throws inward. What is left when the machine lets go of it dies at once.
+// wrong with the server leaves here as an event; nothing throws inward. When the machine lets go of a connection, it dies at once.
 
 import type { Logger } from 'pino';
 import { fromCallback } from 'xstate';
@@ -13,17 +13,17 @@ import type { Member } from '../member.ts';
 import type { RemoteWorld } from '../remote/link.ts';
 import { remoteLink } from '../remote/loader.ts';
 import { type StdioWorld, stdioLink } from '../stdio/link.ts';
-import { watchHealth } from './health.ts';
-import type { LinkEvents } from './link.ts';
+import { type Health, watchHealth } from './health.ts';
+import type { Link, LinkEvents } from './link.ts';
 import type { Said } from './notices.ts';
-import { createOwnTasks } from './own-tasks.ts';
-import { type Asked, createSession, type Session } from './session.ts';
+import { OwnTasks } from './own-tasks.ts';
+import { type Asked, ServerSession, type SessionOptions } from './session.ts';
 
 export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
     readonly memberOf: (name: string) => Member;
     /** The session is open: lists may be read, levels set, subscriptions made again. */
-    readonly onOpen: (member: Member, ask: Session['ask'], notify: Session['notify']) => void;
+    readonly onOpen: (member: Member, ask: ServerSession['ask'], notify: ServerSession['notify']) => void;
     /** The server asks something of the people it works for; it is answered once, or asks no more. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
@@ -31,128 +31,176 @@ export type ConnectionWorld = StdioWorld &
 
 export function serverConnection(world: ConnectionWorld) {
   return fromCallback<ToConnection, ServerSpec>(({ input, receive, sendBack }) => {
-    const tell = sendBack as (event: FromConnection) => void;
-    const member = world.memberOf(input.name);
-    const { lane, logger, config } = member;
-    const dropped = logDropped(logger);
-    let why = 'it was stopped';
+    const connection = new Connection(world, world.memberOf(input.name), sendBack as (event: FromConnection) => void);
+    connection.open();
+    receive((event) => (event.type === 'drain' ? connection.drain() : connection.close()));
+    return () => connection.kill();
+  });
+}
 
-    const events: LinkEvents = {
-      onMessage: (bytes, origin) => session.receive(bytes, origin),
-      onChunk: () => health.pace(),
+class Connection {
+  readonly #world: ConnectionWorld;
+  readonly #member: Member;
+  readonly #tell: (event: FromConnection) => void;
+  readonly #link: Link;
+  readonly #tasks: OwnTasks;
+  readonly #session: ServerSession;
+  readonly #health: Health;
+  /** Why the calls in flight are lost when the connection is. */
+  #why = 'it was stopped';
+
+  constructor(world: ConnectionWorld, member: Member, tell: (event: FromConnection) => void) {
+    const { lane, config } = member;
+    this.#world = world;
+    this.#member = member;
+    this.#tell = tell;
+    this.#link =
+      config.transport === 'stdio'
+        ? stdioLink(world, member, config, this.#linkEvents())
+        : remoteLink(world, member, config, this.#linkEvents());
+    this.#tasks = new OwnTasks({
+      member,
+      catalog: world.catalog,
+      send: (frame, id, call) => this.#send(frame, id, call),
+      giveUp: (id, reason) => this.#giveUp(id, reason),
+    });
+    this.#session = new ServerSession(this.#sessionOptions());
+    this.#health = watchHealth({
+      member,
+      link: this.#link,
+      ask: this.#session.ask,
+      tell,
+      onSick: (reason) => this.#ended(reason, false),
+    });
+    lane.attach({
+      write: (frame, id, call) => this.#tasks.write(frame, id, call),
+      cancel: (id, why) => this.#tasks.cancel(id, why),
+      hasRoom: this.#link.hasRoom,
+    });
+  }
+
+  open(): void {
+    this.#session.open().catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, false));
+  }
+
+  /** Tells when no call is in flight any more. */
+  drain(): void {
+    this.#member.lane.whenIdle(() => this.#tell({ type: 'connection.drained' }));
+  }
+
+  /** Says goodbye to the server; the link tells when it is closed. */
+  close(): void {
+    this.#link.close();
+  }
+
+  kill(): void {
+    const { lane, subscriptions } = this.#member;
+    this.#health.stop();
+    subscriptions.disconnect();
+    lane.whenIdle(undefined);
+    this.#link.kill();
+    this.#session.close();
+    lane.detach(this.#why);
+    this.#tasks.close();
+  }
+
+  #linkEvents(): LinkEvents {
+    const { lane, logger } = this.#member;
+    return {
+      onMessage: (bytes, origin) => this.#session.receive(bytes, origin),
+      onChunk: () => this.#health.pace(),
       onRoom: () => lane.pump(),
-      onClosed: end,
-      onUnauthorized(reason) {
-        why = reason;
-        tell({ type: 'connection.unauthorized', why });
+      onClosed: (reason, isFinal) => this.#ended(reason, isFinal),
+      onUnauthorized: (why) => {
+        this.#why = why;
+        this.#tell({ type: 'connection.unauthorized', why });
       },
-      onUnreachable: () => member.probe?.(),
-      onSessionLost() {
+      onUnreachable: () => this.#member.probe?.(),
+      onSessionLost: () => {
         logger.info('it forgot the session; a new one is opened');
-        open();
+        this.open();
       },
-      onFailed(id, failure) {
-        upstream.failed(id);
+      onFailed: (id, failure) => {
+        this.#tasks.failed(id);
         lane.fail(id, failure);
         // A server that could not be reached, or broke off, may be gone altogether.
-        if (failure.code === 'unavailable' || failure.code === 'lost') member.probe?.();
+        if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
       },
-      isPending: (id) => upstream.isPending(id),
+      isPending: (id) => this.#tasks.isPending(id),
     };
-    const link =
-      config.transport === 'stdio'
-        ? stdioLink(world, member, config, events)
-        : remoteLink(world, member, config, events);
-    const upstream = createOwnTasks({ member, catalog: world.catalog, send, giveUp });
-    const session = createSession({
+  }
+
+  /** All that a server says without having been asked counts as noise. */
+  #sessionOptions(): SessionOptions {
+    const { lane, server, logger, config } = this.#member;
+    const logDropped = droppedLog(logger);
+    return {
       lane,
-      server: member.server,
+      server,
       openMs: config.settings.openMs,
-      via: world.daemon,
-      send: link.notify,
-      reply,
-      onNegotiated: link.negotiated,
-      onReady,
-      onRefused: (reason) => end(reason, true),
-      upstream: {
-        ...upstream,
-        told(task) {
-          health.noise();
-          return upstream.told(task);
+      via: this.#world.daemon,
+      send: this.#link.notify,
+      reply: (frame) => this.#reply(frame),
+      onNegotiated: this.#link.negotiated,
+      onReady: (facts) => this.#ready(facts),
+      onRefused: (reason) => this.#ended(reason, true),
+      tasks: {
+        answer: (id, event, body) => this.#tasks.answer(id, event, body),
+        told: (task) => {
+          this.#health.noise();
+          return this.#tasks.told(task);
         },
+        behind: (origin, taskId) => this.#tasks.behind(origin, taskId),
       },
       onNotice: (notice, origin) => {
-        health.noise();
-        world.onNotice(member, notice, origin);
+        this.#health.noise();
+        this.#world.onNotice(this.#member, notice, origin);
       },
-      onAsk: (asked) => world.onAsk(member, asked),
-      onLate: (line) => {
-        health.noise();
+      onAsk: (asked) => this.#world.onAsk(this.#member, asked),
+      onLateProgress: (line) => {
+        this.#health.noise();
         logger.debug({ source: 'protocol' }, `late progress: ${line.subarray(0, 200)}`);
       },
-      onStray: (reason, line) => {
-        health.noise();
-        dropped(reason, line);
+      onDropped: (reason, line) => {
+        this.#health.noise();
+        logDropped(reason, line);
       },
-    });
-    const health = watchHealth({ member, link, ask: session.ask, tell, onSick: (reason) => end(reason, false) });
-
-    lane.attach({ write: upstream.write, cancel: upstream.cancel, hasRoom: link.hasRoom });
-    open();
-
-    receive((event) => {
-      if (event.type === 'drain') lane.whenIdle(() => tell({ type: 'connection.drained' }));
-      else link.close();
-    });
-
-    function send(frame: Buffer, id: string, call: Call): void {
-      link.request(frame, id, call);
-      if (call.task !== undefined) setImmediate(failpoint, 'task.sent'); // what is written is flushed first
-    }
-
-    function open(): void {
-      session.open().catch((error) => end(`it did not open a session: ${sentence(error)}`, false));
-    }
-
-    function giveUp(id: string, reason: string): void {
-      if (link.drop(id)) session.cancel(id, reason);
-    }
-
-    function reply(frame: Buffer): void {
-      health.noise();
-      if (!link.reply(frame)) end('it asks, but does not read the answers', false);
-    }
-
-    function onReady(facts: Facts): void {
-      member.facts = facts;
-      tell({ type: 'connection.ready' });
-      health.start();
-      // An ask of its own for each session: what was set in the last one does not hold in this one.
-      world.onOpen(member, (...asked) => session.ask(...asked), session.notify);
-    }
-
-    function end(reason: string, isFinal: boolean): void {
-      why = reason;
-      tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
-    }
-
-    return () => {
-      health.stop();
-      member.subscriptions.disconnect();
-      lane.whenIdle(undefined);
-      link.kill();
-      session.close();
-      lane.detach(why);
-      upstream.close();
     };
-  });
+  }
+
+  #send(frame: Buffer, id: string, call: Call): void {
+    this.#link.request(frame, id, call);
+    if (call.task !== undefined) setImmediate(failpoint, 'task.sent'); // the written frame is flushed first
+  }
+
+  #giveUp(id: string, reason: string): void {
+    if (this.#link.drop(id)) this.#session.cancel(id, reason);
+  }
+
+  #reply(frame: Buffer): void {
+    this.#health.noise();
+    if (!this.#link.reply(frame)) this.#ended('it asks, but does not read the answers', false);
+  }
+
+  #ready(facts: Facts): void {
+    this.#member.facts = facts;
+    this.#tell({ type: 'connection.ready' });
+    this.#health.start();
+    // A new function for each session: levels and subscriptions of the last session do not hold in this one.
+    this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
+  }
+
+  #ended(why: string, isFinal: boolean): void {
+    this.#why = why;
+    this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
+  }
 }
 
 /**
  * Messages of a server that have no place in the protocol are dropped: a line of text, an answer to no request, a late one.
  * They are logged at a bounded pace for those who debug the server.
  */
-function logDropped(logger: Logger): (why: string, line: Buffer) => void {
+function droppedLog(logger: Logger): (why: string, line: Buffer) => void {
   const pace = allowance(20);
   return (why, line) => {
     if (!pace.take()) return;

@@ -15,139 +15,172 @@ export type FollowWorld = {
   /** Asks the server about the task, and takes that long at most. Returns how to give it up. */
   readonly inquire: (method: string, settle: (outcome: Outcome) => void, mostMs?: number) => () => void;
 };
-export type Following = ReturnType<typeof follow>;
 
 const POLL_MS = 1_000;
 const POLL_MOST_MS = 10_000;
-/** Who follows it hears of so many changes of a status that flickers. */
+/** A status that flickers is shown at most once in that time. */
 const SHOW_MS = 100;
-/** So often the result of a task that has ended is asked for in vain. */
+/** How often the result of a task that has ended is asked for in vain. */
 const MAX_FETCHES = 10;
 /** The call's own deadline comes first. */
 const LATER_MS = 1_000;
 const UNKNOWN_TASK = -32602;
 const NO_METHOD = -32601;
 
-/** Without a status it is one of an earlier life, of which only the id is known. */
-export function follow(world: FollowWorld, request: InFlight, known: Pick<TaskReport, 'taskId'> & Partial<TaskReport>) {
-  const { lane, server, inquire } = world;
-  const { id, call } = request;
-  const { taskId } = known;
-  let status: TaskStatus | undefined;
-  let statusMessage: string | undefined;
-  let pollMs = known.pollMs ?? POLL_MS;
-  let [isOver, isPolling, isFetching] = [false, false, false];
-  let [missing, failures, fetchedAt, shownAt] = [0, 0, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  let refusal: Buffer | undefined;
-  let giveUp = (): void => {};
-  let timer: NodeJS.Timeout | undefined;
-  let shower: NodeJS.Timeout | undefined;
+export class Following {
+  readonly taskId: string;
+  readonly #world: FollowWorld;
+  readonly #request: InFlight;
+  readonly #shown = paced(SHOW_MS, () => this.#show());
+  #status: TaskStatus | undefined;
+  #statusMessage: string | undefined;
+  #pollMs = POLL_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #isOver = false;
+  #isPolling = false;
+  #isFetching = false;
+  #fetchedAt = Number.NEGATIVE_INFINITY;
+  #giveUpFetch = (): void => {};
+  /** How often the server did not know the task while its result may have been on the way. */
+  #misses = 0;
+  /** How often the result could not be fetched though the task had ended. */
+  #failedFetches = 0;
+  /** The error that the server gave instead of a result before the task had ended. */
+  #refusal: Buffer | undefined;
 
-  const hasEnded = (): boolean => status !== undefined && isEnded(status);
-
-  function hear(told: Partial<TaskReport>): void {
-    if (isOver || hasEnded() || !told.status) return;
-    pollMs = told.pollMs ?? pollMs;
-    const isNews = told.status !== status || told.statusMessage !== statusMessage;
-    ({ status, statusMessage } = told);
-    if (isNews) show();
-    fetchIfDue();
+  constructor(world: FollowWorld, request: InFlight, taskId: string) {
+    this.#world = world;
+    this.#request = request;
+    this.taskId = taskId;
   }
 
-  function show(): void {
-    if (shower) return;
-    const waitMs = shownAt + SHOW_MS - now();
-    if (waitMs > 0) shower = setTimeout(tell, waitMs).unref();
-    else tell();
+  /** A task that an earlier daemon followed is known by its id alone, without a status. */
+  start(known: Partial<TaskReport>): void {
+    this.#pollMs = known.pollMs ?? POLL_MS;
+    this.hear(known);
+    if (!this.#isFetching) this.#fetch();
+    if (!this.#status) this.#poll();
+    this.#timer = setTimeout(() => this.#tick(), this.#pollMs).unref();
   }
 
-  function tell(): void {
-    shower = undefined;
-    shownAt = now();
-    if (status) call.onUpstream?.({ taskId, status, ...(statusMessage !== undefined && { statusMessage }) });
+  stop(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#shown.stop();
+    this.#giveUpFetch();
   }
 
-  function tick(): void {
-    timer = setTimeout(tick, pollMs).unref();
-    poll();
-    fetchIfDue();
+  /** What the server reports of the task, asked or not. */
+  hear({ status, statusMessage, pollMs }: Partial<TaskReport>): void {
+    if (this.#isOver || this.#hasEnded() || !status) return;
+    this.#pollMs = pollMs ?? this.#pollMs;
+    const isNews = status !== this.#status || statusMessage !== this.#statusMessage;
+    this.#status = status;
+    this.#statusMessage = statusMessage;
+    if (isNews) this.#shown.tell();
+    this.#fetchIfDue();
   }
 
-  function poll(): void {
-    if (isPolling || hasEnded()) return;
-    isPolling = true;
-    inquire('tasks/get', polled, POLL_MOST_MS);
+  #hasEnded(): boolean {
+    return this.#status !== undefined && isEnded(this.#status);
   }
 
-  function polled(outcome: Outcome): void {
-    isPolling = false;
-    if (isOver) return;
-    if (!outcome.ok) return unanswered(outcome.failure);
-    const told = readTask(outcome.result);
-    if (told?.taskId !== taskId) return;
-    missing = 0;
-    hear(told);
+  #show(): void {
+    const [taskId, status, statusMessage] = [this.taskId, this.#status, this.#statusMessage];
+    if (status)
+      this.#request.call.onUpstream?.({ taskId, status, ...(statusMessage !== undefined && { statusMessage }) });
+  }
+
+  #tick(): void {
+    this.#timer = setTimeout(() => this.#tick(), this.#pollMs).unref();
+    this.#poll();
+    this.#fetchIfDue();
+  }
+
+  #poll(): void {
+    if (this.#isPolling || this.#hasEnded()) return;
+    this.#isPolling = true;
+    this.#world.inquire('tasks/get', (outcome) => this.#polled(outcome), POLL_MOST_MS);
+  }
+
+  #polled(outcome: Outcome): void {
+    this.#isPolling = false;
+    if (this.#isOver) return;
+    if (!outcome.ok) return this.#unanswered(outcome.failure);
+    const report = readTask(outcome.result);
+    if (report?.taskId !== this.taskId) return;
+    this.#misses = 0;
+    this.hear(report);
   }
 
   /** Not while its result may be on the way: a server may forget a task as soon as it has given its result. */
-  function unanswered(failure: Failure): void {
+  #unanswered(failure: Failure): void {
+    const { lane } = this.#world;
     const code = failure.error ? rpcCodeOf(failure) : 0;
-    if (code !== UNKNOWN_TASK && (code !== NO_METHOD || isFetching)) return;
-    if (isFetching && ++missing < 2) return;
-    if (refusal) lane.answer(id, 'error', refusal);
-    else lane.fail(id, forgotten());
+    if (code !== UNKNOWN_TASK && (code !== NO_METHOD || this.#isFetching)) return;
+    if (this.#isFetching && ++this.#misses < 2) return;
+    if (this.#refusal) lane.answer(this.#request.id, 'error', this.#refusal);
+    else lane.fail(this.#request.id, this.#forgotten());
   }
 
-  /** Whoever waits for input asks for it there. */
-  function fetchIfDue(): void {
-    const isWanted = hasEnded() || status === 'input_required';
-    if (isWanted && !isOver && !isFetching && now() >= fetchedAt + pollMs) fetch();
+  /** A server that waits for input asks for it over the open request for the result. */
+  #fetchIfDue(): void {
+    const isWanted = this.#hasEnded() || this.#status === 'input_required';
+    if (isWanted && !this.#isOver && !this.#isFetching && now() >= this.#fetchedAt + this.#pollMs) this.#fetch();
   }
 
-  function fetch(): void {
-    const isLast = hasEnded();
-    isFetching = true;
-    fetchedAt = now();
-    const mostMs = Math.max(Math.ceil(request.latestDeadline - fetchedAt), 0) + LATER_MS;
+  #fetch(): void {
+    const isLast = this.#hasEnded();
+    this.#isFetching = true;
+    this.#fetchedAt = now();
+    const mostMs = Math.max(Math.ceil(this.#request.latestDeadline - this.#fetchedAt), 0) + LATER_MS;
     const settle = (outcome: Outcome): void => {
-      isFetching = false;
-      if (!isOver) fetched(outcome, isLast);
+      this.#isFetching = false;
+      if (!this.#isOver) this.#fetched(outcome, isLast);
     };
-    giveUp = inquire('tasks/result', settle, mostMs);
+    this.#giveUpFetch = this.#world.inquire('tasks/result', settle, mostMs);
   }
 
   /** An error is the outcome of the call only if the task had ended; before, it says that there is no outcome yet. */
-  function fetched(outcome: Outcome, isLast: boolean): void {
+  #fetched(outcome: Outcome, isLast: boolean): void {
+    const { lane } = this.#world;
+    const { id } = this.#request;
     if (outcome.ok) return void lane.answer(id, 'result', withoutRelated(outcome.result));
     const { failure } = outcome;
     const isUnknown = [UNKNOWN_TASK, NO_METHOD].includes(rpcCodeOf(failure));
     if (failure.code === 'tooLarge') lane.fail(id, failure);
-    else if (failure.error && isLast) lane.answer(id, 'error', (isUnknown && refusal) || failure.error);
+    else if (failure.error && isLast) lane.answer(id, 'error', (isUnknown && this.#refusal) || failure.error);
     else if (failure.error) {
-      if (!isUnknown) refusal = failure.error;
-      poll();
-    } else if (isLast && ++failures >= MAX_FETCHES) lane.fail(id, { ...failure, delivery: 'outcome unknown' });
+      if (!isUnknown) this.#refusal = failure.error;
+      this.#poll();
+    } else if (isLast && ++this.#failedFetches >= MAX_FETCHES)
+      lane.fail(id, { ...failure, delivery: 'outcome unknown' });
   }
 
-  function forgotten(): Failure {
-    const message = `server ${server} no longer knows the task that it made of ${call.name}; the outcome is unknown`;
+  #forgotten(): Failure {
+    const { server } = this.#world;
+    const { name } = this.#request.call;
+    const message = `server ${server} no longer knows the task that it made of ${name}; the outcome is unknown`;
     return { code: 'lost', delivery: 'outcome unknown', message, server, state: FORGOTTEN };
   }
+}
 
-  hear(known);
-  if (!isFetching) fetch();
-  if (!status) poll();
-  timer = setTimeout(tick, pollMs).unref();
-
+/** Tells at once when the last time is long enough ago, else at the end of the interval. */
+function paced(intervalMs: number, tell: () => void) {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  const tellNow = (): void => {
+    timer = undefined;
+    toldAt = now();
+    tell();
+  };
   return {
-    taskId,
-    /** What the server says of it, asked or not. */
-    hear,
-    stop(): void {
-      isOver = true;
-      clearTimeout(timer);
-      clearTimeout(shower);
-      giveUp();
+    tell(): void {
+      if (timer) return;
+      const waitMs = toldAt + intervalMs - now();
+      if (waitMs > 0) timer = setTimeout(tellNow, waitMs).unref();
+      else tellNow();
     },
+    stop: (): void => clearTimeout(timer),
   };
 }

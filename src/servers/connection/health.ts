@@ -15,6 +15,8 @@ export type HealthOptions = {
   readonly onSick: (why: string) => void;
 };
 
+export type Health = ReturnType<typeof watchHealth>;
+
 const WINDOW_MS = 100;
 /** Ten thousand notifications a second are more than anybody reads. */
 const NOISE_PER_WINDOW = 1_000;

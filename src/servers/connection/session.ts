@@ -1,5 +1,5 @@
 // The MCP session with one server: it negotiates, sends only what was negotiated, and sorts what comes back.
-// Nothing a server says is trusted: a bad frame is counted and dropped, an answer to nobody changes nothing.
+// Nothing a server says is trusted: a malformed frame is dropped, an answer to no open request changes nothing.
 
 import { randomUUID } from 'node:crypto';
 import type { Answer, Call } from '../../calls/call.ts';
@@ -19,7 +19,7 @@ export type SessionOptions = {
   readonly lane: Lane;
   readonly server: string;
   readonly send: (frame: Buffer, method: string) => void;
-  /** An answer to what the server asked; it may ask faster than it reads. */
+  /** Sends our answer to a request of the server, which may ask faster than it reads. */
   readonly reply: (frame: Buffer) => void;
   /** Both sides speak this version from now on, beginning with what is sent next. */
   readonly onNegotiated: (era: Era) => void;
@@ -30,152 +30,172 @@ export type SessionOptions = {
   readonly onNotice: (notice: Said, origin: string | undefined) => void;
   /** The server asks us something other than `ping`, and is answered once; or the signal says that it asks no more. */
   readonly onAsk: (asked: Asked) => void;
-  readonly onStray: (why: string, line: Buffer) => void;
-  /** Progress of a call that is over, which is nobody's fault, or that goes backwards. */
-  readonly onLate: (line: Buffer) => void;
+  /** A message that has no place in the protocol is dropped. */
+  readonly onDropped: (why: string, line: Buffer) => void;
+  /** Progress of a call that has ended, which is no fault of the server, or progress that goes backwards. */
+  readonly onLateProgress: (line: Buffer) => void;
   readonly openMs: number;
-  /** The tasks of its own, where it may have any. */
-  readonly upstream?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
-  /** Which daemon we are: one that is asked to serve itself knows itself by it. */
+  /** The tasks of the server's own; without them every answer is that of a call. */
+  readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
+  /** The name of this daemon: a daemon that is configured to serve itself is recognized by it. */
   readonly via?: string | undefined;
 };
 
+/** A request of the server. */
 export type Asked = {
   readonly method: string;
   readonly params: Buffer;
   readonly origin: string | undefined;
   readonly signal: AbortSignal;
-  /** Aborted when the connection that it came over is gone, also long after the answer. */
+  /** Aborted when the connection that the request came over is gone, also long after the answer. */
   readonly closed: AbortSignal;
   readonly answer: (answer: Answer) => void;
   readonly notify: (method: string, params: Buffer) => void;
 };
 
-export type Session = ReturnType<typeof createSession>;
-
 const EMPTY = Buffer.from('{}');
-/** What a host behind us may be able to answer; where none can, somebody else may. */
+/** The requests of a server that some host behind us may be able to answer; where none can, a model or a person may. */
 const CAPABILITIES = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {} },
   roots: { listChanged: true },
   tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
 };
-/** A server with so many open questions asks nobody any more. */
+/** Further questions of a server that has so many open are refused. */
 const MAX_ASKS = 1_000;
 const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
 
-export function createSession(options: SessionOptions) {
-  const { lane, server, send, reply, onNegotiated, onReady, onRefused, onNotice, onAsk, onStray, onLate } = options;
-  const { upstream = { answer: lane.answer.bind(lane), told: () => false, behind: (origin) => origin } } = options;
-  const asks = new Map<string, AbortController>();
-  const closing = new AbortController();
-  const ask = asker(lane, server);
-  let era: Era | undefined;
+export class ServerSession {
+  /** Sends a request of our own. */
+  readonly ask: Ask;
+  readonly #options: SessionOptions;
+  readonly #tasks: NonNullable<SessionOptions['tasks']>;
+  /** The open questions of the server, by its ids. */
+  readonly #questions = new Map<string, AbortController>();
+  readonly #closing = new AbortController();
+  #era: Era | undefined;
 
-  /** Also a second time, when the server has forgotten the first session: what it had asked is forgotten with it. */
-  async function open(): Promise<void> {
-    close();
-    const clientInfo = { name: 'troupe', version: VERSION };
-    const _meta = { [VIA]: options.via };
-    const params = { protocolVersion: LATEST, capabilities: CAPABILITIES, clientInfo, _meta };
-    const answer = await ask('initialize', params, options.openMs);
+  constructor(options: SessionOptions) {
+    const { lane, server } = options;
+    this.#options = options;
+    this.#tasks = options.tasks ?? {
+      answer: (id, event, body) => lane.answer(id, event, body),
+      told: () => false,
+      behind: (origin) => origin,
+    };
+    this.ask = asker(lane, server);
+  }
+
+  /** Also a second time, when the server has forgotten the first session and with it the questions that it had asked. */
+  async open(): Promise<void> {
+    const { via, openMs, send, onNegotiated, onReady, onRefused } = this.#options;
+    this.#withdrawAll();
+    const answer = await this.ask(
+      'initialize',
+      {
+        protocolVersion: LATEST,
+        capabilities: CAPABILITIES,
+        clientInfo: { name: 'troupe', version: VERSION },
+        _meta: { [VIA]: via },
+      },
+      openMs,
+    );
     const facts = factsOf(answer);
     if (typeof facts === 'string') return onRefused(facts);
-    era = facts.era;
-    onNegotiated(era);
+    this.#era = facts.era;
+    onNegotiated(facts.era);
     send(notificationFrame('notifications/initialized'), 'notifications/initialized');
     onReady(facts);
   }
 
-  function receive(line: Buffer, origin?: string): void {
-    take(readFrame(line), line, origin);
+  receive(line: Buffer, origin?: string): void {
+    this.#take(readFrame(line), line, origin);
   }
 
-  function take(frame: Frame, line: Buffer, origin: string | undefined): void {
+  readonly notify = (method: string, params?: Buffer): void =>
+    this.#options.send(notificationFrame(method, params), method);
+
+  cancel(id: string, reason: string): void {
+    this.notify('notifications/cancelled', Buffer.from(JSON.stringify({ requestId: Number(id), reason })));
+  }
+
+  /** For good: no question that was asked here can still be answered. */
+  close(): void {
+    this.#withdrawAll();
+    this.#closing.abort();
+  }
+
+  #take(frame: Frame, line: Buffer, origin: string | undefined): void {
+    const { reply, onDropped } = this.#options;
     switch (frame.kind) {
       case 'result':
       case 'error': {
         const body = frame.kind === 'result' ? frame.result : frame.error;
-        if (!upstream.answer(frame.id, frame.kind, body)) onStray('an answer to nobody', line);
+        if (!this.#tasks.answer(frame.id, frame.kind, body)) onDropped('an answer to nobody', line);
         return;
       }
       case 'notification':
-        return notified(frame.method, frame.params ?? EMPTY, line, origin);
+        return this.#notified(frame.method, frame.params ?? EMPTY, line, origin);
       case 'request':
-        return asked(frame.id, frame.method, frame.params ?? EMPTY, origin);
+        return this.#asked(frame.id, frame.method, frame.params ?? EMPTY, origin);
       case 'batch':
-        if (era && !codecOf(era).allowsBatches) return onStray(`a batch, which ${era} does not have`, line);
-        for (const part of frame.frames) take(part, line, origin);
+        if (this.#era && !codecOf(this.#era).allowsBatches)
+          return onDropped(`a batch, which ${this.#era} does not have`, line);
+        for (const part of frame.frames) this.#take(part, line, origin);
         return;
       case 'malformed':
-        onStray(frame.why, line);
+        onDropped(frame.why, line);
         if (frame.id !== undefined)
           reply(errorFrame(frame.id, Buffer.from(JSON.stringify({ code: frame.code, message: frame.why }))));
         return;
     }
   }
 
-  function notified(method: string, params: Buffer, line: Buffer, origin: string | undefined): void {
+  #notified(method: string, params: Buffer, line: Buffer, origin: string | undefined): void {
+    const { lane, onNotice, onDropped, onLateProgress } = this.#options;
     const task = relatedTask(params);
     const notice = readNotice(method, withoutRelated(params));
-    if (typeof notice === 'string') return onStray(notice, line);
-    if (notice.type === 'withdrawn') return withdraw(notice.id);
-    if (notice.type === 'task') return upstream.told(notice.task) ? undefined : onStray('the status of no task', line);
-    if (notice.type !== 'progress') return onNotice(notice, upstream.behind(origin, task));
-    if (!lane.progress(notice.token, notice.progress)) onLate(line);
+    if (typeof notice === 'string') onDropped(notice, line);
+    else if (notice.type === 'withdrawn') this.#withdraw(notice.id);
+    else if (notice.type === 'task') {
+      if (!this.#tasks.told(notice.task)) onDropped('the status of no task', line);
+    } else if (notice.type === 'progress') {
+      if (!lane.progress(notice.token, notice.progress)) onLateProgress(line);
+    } else onNotice(notice, this.#tasks.behind(origin, task));
   }
 
-  /** Nobody there waits for an answer any more. */
-  function close(): void {
-    for (const id of asks.keys()) withdraw(id);
-  }
-
-  function withdraw(id: string): void {
-    const question = asks.get(id);
-    asks.delete(id);
-    question?.abort();
-  }
-
-  function asked(id: string, method: string, params: Buffer, origin: string | undefined): void {
+  #asked(id: string, method: string, params: Buffer, origin: string | undefined): void {
+    const { reply, onAsk } = this.#options;
     if (method === 'ping') return reply(resultFrame(id, EMPTY));
-    if (asks.size >= MAX_ASKS || asks.has(id)) return reply(errorFrame(id, TOO_MANY));
-    const controller = new AbortController();
-    asks.set(id, controller);
+    if (this.#questions.size >= MAX_ASKS || this.#questions.has(id)) return reply(errorFrame(id, TOO_MANY));
+    const question = new AbortController();
+    this.#questions.set(id, question);
     const task = method.startsWith('tasks/') ? undefined : relatedTask(params);
     const answer = (given: Answer): void => {
-      if (asks.get(id) !== controller) return; // withdrawn, and perhaps the id given to another question
-      asks.delete(id);
+      if (this.#questions.get(id) !== question) return; // withdrawn, and perhaps the id given to another question
+      this.#questions.delete(id);
       reply(given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error));
     };
     onAsk({
       method,
       params: withoutRelated(params),
-      origin: upstream.behind(origin, task),
-      signal: controller.signal,
-      closed: closing.signal,
+      origin: this.#tasks.behind(origin, task),
+      signal: question.signal,
+      closed: this.#closing.signal,
       answer,
-      notify,
+      notify: this.notify,
     });
   }
 
-  const notify = (method: string, params?: Buffer): void => send(notificationFrame(method, params), method);
+  #withdrawAll(): void {
+    for (const id of this.#questions.keys()) this.#withdraw(id);
+  }
 
-  return {
-    open,
-    receive,
-    ask,
-    notify,
-    /** For good: nobody comes back to what was asked here. */
-    close(): void {
-      close();
-      closing.abort();
-    },
-    cancel(id: string, reason: string): void {
-      const params = Buffer.from(JSON.stringify({ requestId: Number(id), reason }));
-      send(notificationFrame('notifications/cancelled', params), 'notifications/cancelled');
-    },
-  };
+  #withdraw(id: string): void {
+    const question = this.#questions.get(id);
+    this.#questions.delete(id);
+    question?.abort();
+  }
 }
 
 type Initialized = { protocolVersion?: unknown; capabilities?: unknown; serverInfo?: unknown; instructions?: unknown };
