@@ -25,7 +25,7 @@ import type { ServerConfig } from '../config/schema.ts';
 import { type Failure, failureOf, sentence } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { type ConnectionWorld, serverConnection } from './connection/connection.ts';
-import { createInstances, fitting } from './instances.ts';
+import { fitting, Instances } from './instances.ts';
 
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
@@ -62,8 +62,6 @@ export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
 const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
 const REMOVED = 'it was removed';
 
-export const createFleet = (options: FleetOptions): Fleet => new Fleet(options);
-
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #members = new Map<string, Member>();
@@ -72,7 +70,7 @@ export class Fleet {
   readonly #shown = new Map<string, { readonly actor: AnyActorRef; readonly subscription: Subscription }>();
   readonly #watchers = new Set<(member: Member) => void>();
   readonly #requests: ReturnType<typeof createRequests>;
-  readonly #instances: ReturnType<typeof createInstances>;
+  readonly #instances: Instances;
   readonly #pools: ReturnType<typeof createPools>;
 
   constructor(options: FleetOptions) {
@@ -84,7 +82,7 @@ export class Fleet {
       world,
       onCrash: (error) => logger.error(`a request in flight: ${sentence(error)}`),
     });
-    this.#instances = createInstances({
+    this.#instances = new Instances({
       members: this.#members,
       launch: (name, config, onBehalfOf, first) => this.#launch(name, config, onBehalfOf, first),
       remove,
@@ -225,7 +223,7 @@ export class Fleet {
   }
 
   apply({ added, removed, relaunched, retuned }: Difference): void {
-    const { of } = this.#instances;
+    const of = (server: string): Member[] => this.#instances.of(server);
     for (const { name, server } of removed.flatMap(of)) {
       this.#actor.send({ type: 'server.removed', name });
       if (name === server) this.#options.catalog.forget(name);

@@ -6,12 +6,12 @@ import type { Told } from '../../machines/fleet.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import type { Store } from '../store/store.ts';
-import type { createInstances } from './instances.ts';
+import type { Instances } from './instances.ts';
 import type { Member } from './member.ts';
 import { Pool } from './pool.ts';
 
 export type PoolsOptions = {
-  readonly instances: ReturnType<typeof createInstances>;
+  readonly instances: Instances;
   readonly interactive: Interactive;
   readonly remove: (name: string) => void;
   readonly tell: (name: string, command: Told) => void;

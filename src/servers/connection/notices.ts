@@ -1,7 +1,8 @@
-// What a server says unasked, read into our own words. A notification that is not what it claims to be is a stray.
+// The notifications of a server, read into our own words. One that is not what it claims to be is dropped.
 
 import type { Progress } from '../../calls/request.ts';
 import { member } from '../../protocol/json.ts';
+import type { ServerNotification } from '../../protocol/methods.ts';
 import { readTask, type TaskReport } from './task-report.ts';
 
 export type Notice =
@@ -11,7 +12,7 @@ export type Notice =
   | Said;
 export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
-  | { readonly type: 'listChanged'; readonly kind: 'tools' | 'resources' | 'prompts' }
+  | { readonly type: 'listChanged'; readonly capability: string }
   | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
   | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
@@ -19,43 +20,43 @@ type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
 type TaskStatus = { readonly type: 'task'; readonly task: TaskReport };
 
 /** The notice, or why it is none. */
-export function readNotice(method: string, params: Buffer): Notice | string {
-  switch (method) {
-    case 'notifications/progress':
-      return readProgress(parsed(params));
-    case 'notifications/message': {
+type Reading = Notice | string;
+
+/** The table of methods says which notifications there are: each that a server may send has its reader here. */
+const READERS: ReadonlyMap<string, (params: Buffer) => Reading> = new Map(
+  Object.entries({
+    'notifications/progress': (params) => readProgress(parsed(params)),
+    'notifications/message': (params) => {
       const { level } = parsed(params);
       return { type: 'log', level: typeof level === 'string' ? level : 'info', params };
-    }
-    case 'notifications/tools/list_changed':
-      return { type: 'listChanged', kind: 'tools' };
-    case 'notifications/resources/list_changed':
-      return { type: 'listChanged', kind: 'resources' };
-    case 'notifications/prompts/list_changed':
-      return { type: 'listChanged', kind: 'prompts' };
-    case 'notifications/resources/updated': {
+    },
+    'notifications/tools/list_changed': () => ({ type: 'listChanged', capability: 'tools' }),
+    'notifications/resources/list_changed': () => ({ type: 'listChanged', capability: 'resources' }),
+    'notifications/prompts/list_changed': () => ({ type: 'listChanged', capability: 'prompts' }),
+    'notifications/resources/updated': (params) => {
       const { uri } = parsed(params);
       return typeof uri === 'string' ? { type: 'updated', uri, params } : 'an update of no resource';
-    }
-    case 'notifications/elicitation/complete': {
-      const { elicitationId } = parsed(params);
-      if (typeof elicitationId !== 'string') return 'the end of no elicitation';
-      return { type: 'elicited', elicitationId, params };
-    }
-    case 'notifications/tasks/status': {
+    },
+    'notifications/elicitation/complete': (params) => {
+      const { elicitationId: id } = parsed(params);
+      return typeof id === 'string' ? { type: 'elicited', elicitationId: id, params } : 'the end of no elicitation';
+    },
+    'notifications/tasks/status': (params) => {
       const task = readTask(params);
       return task ? { type: 'task', task } : 'the status of no task';
-    }
-    case 'notifications/cancelled': {
+    },
+    'notifications/cancelled': (params) => {
       const id = member(params, 'requestId');
       return id ? { type: 'withdrawn', id: id.toString() } : 'a cancellation of nothing';
-    }
-    default:
-      return `an unknown notification ${method.slice(0, 60)}`;
-  }
+    },
+  } satisfies Record<ServerNotification, (params: Buffer) => Reading>),
+);
+
+export function readNotice(method: string, params: Buffer): Reading {
+  return READERS.get(method)?.(params) ?? `an unknown notification ${method.slice(0, 60)}`;
 }
 
-function readProgress({ progressToken, progress, total, message }: Record<string, unknown>): Notice | string {
+function readProgress({ progressToken, progress, total, message }: Record<string, unknown>): Reading {
   if (typeof progressToken !== 'number' || typeof progress !== 'number') return 'progress without token or number';
   return {
     type: 'progress',
