@@ -2,14 +2,7 @@
 // decides which servers live, and each change of a server's state opens or closes its lane and is told to whoever listens.
 
 import type { Logger } from 'pino';
-import {
-  type ActorRefFrom,
-  type AnyActorRef,
-  createActor,
-  type SnapshotFrom,
-  type Subscription,
-  toPromise,
-} from 'xstate';
+import { type ActorRefFrom, createActor, toPromise } from 'xstate';
 import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
@@ -26,11 +19,11 @@ import { type Failure, failureOf, sentence } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { type ConnectionWorld, serverConnection } from './connection/connection.ts';
 import { fitting, Instances } from './instances.ts';
-
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { createInteractive, createPools } from './pools.ts';
-import { gate, gateOf, type ServerState, specOf, stateOf } from './states.ts';
+import { Projection, REMOVED } from './projection.ts';
+import { specOf } from './states.ts';
 
 /** Whose word a call needs, as the layer of questions knows it. Each is told of the process that the call would go to. */
 export type Permissions = {
@@ -60,14 +53,11 @@ export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
 
 /** Other numbers than a server's own restarts: the two levels multiply. */
 const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
-const REMOVED = 'it was removed';
 
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #members = new Map<string, Member>();
   readonly #actor: ActorRefFrom<typeof fleetMachine>;
-  /** The actors whose states are shown, by the name of their server. */
-  readonly #shown = new Map<string, { readonly actor: AnyActorRef; readonly subscription: Subscription }>();
   readonly #watchers = new Set<(member: Member) => void>();
   readonly #requests: ReturnType<typeof createRequests>;
   readonly #instances: Instances;
@@ -96,8 +86,13 @@ export class Fleet {
     const connection = serverConnection({ ...options, memberOf: (name) => this.#members.get(name) as Member });
     const server = contained(serverMachine.provide({ actors: { connection } }));
     this.#actor = createActor(fleetMachine.provide({ actors: { server } }), { input: CRASH_LIMIT });
+    const projection = new Projection({
+      members: this.#members,
+      onState: (member) => this.#changed(member),
+      onGone: (member) => this.#gone(member),
+    });
     this.#actor.subscribe({
-      next: (snapshot) => this.#follow(snapshot),
+      next: (snapshot) => projection.follow(snapshot),
       error: (error) => options.onCrash(sentence(error)),
     });
   }
@@ -299,66 +294,22 @@ export class Fleet {
     this.#options.onRetuned(member);
   }
 
-  // ── What the machines say ──────────────────────────────────────────────────
+  // ── News of the machines ───────────────────────────────────────────────────
 
-  /** A server's actor may be another one than before; those that the fleet has buried or forgotten have none. */
-  #follow({ context, children, status }: SnapshotFrom<typeof fleetMachine>): void {
-    for (const [name, member] of this.#members) {
-      const known = Object.hasOwn(context.members, name) ? context.members[name] : undefined;
-      if (known?.life === 'buried') {
-        this.#show(member, 'failed', `its actor crashed ${known.crashes + 1} times: ${known.why}`, member.restarts);
-        member.lane.setGate(gate('failed', member.why));
-        member.pool?.pump();
-      } else if (!known || status === 'done') this.#forget(member);
-      else this.#watch(member, children[name] as ActorRefFrom<typeof serverMachine> | undefined);
-    }
-  }
-
-  #watch(member: Member, actor: ActorRefFrom<typeof serverMachine> | undefined): void {
-    const known = this.#shown.get(member.name);
-    if (!actor || known?.actor === actor) return;
-    known?.subscription.unsubscribe();
-    const project = (snapshot: SnapshotFrom<typeof serverMachine>): void => {
-      if (snapshot.status === 'error') return;
-      const { why, restarts } = snapshot.context;
-      const next = gateOf(snapshot);
-      this.#show(member, stateOf(snapshot), why, restarts);
-      // Its actor tells of every event, also of those that change nothing, such as being wanted once more.
-      const { mode, state, why: before } = member.lane.gate;
-      if (next.mode === mode && next.state === state && next.why === before) return;
-      member.lane.setGate(next);
-      member.pool?.pump();
-    };
-    // The fleet's own chart handles a crash.
-    const subscription = actor.subscribe({ next: project, error: () => {} });
-    this.#shown.set(member.name, { actor, subscription });
-    project(actor.getSnapshot());
-  }
-
-  #show(member: Member, state: ServerState, why: string, restarts: number): void {
-    if (why) member.lastError = why;
-    member.why = why;
-    member.restarts = restarts;
-    if (member.state === state) return;
-    member.state = state;
-    member.since = Date.now();
-    member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
+  #changed(member: Member): void {
+    const { catalog, permissions, onState } = this.#options;
     for (const watcher of this.#watchers) watcher(member);
     if (member.first) return; // the first process of a pool stands for them all
-    if (state !== 'ready') this.#options.catalog.expire(member.name);
-    this.#options.permissions.changed(member);
-    this.#options.onState(member);
+    if (member.state !== 'ready') catalog.expire(member.name);
+    permissions.changed(member);
+    onState(member);
   }
 
-  #forget(member: Member): void {
-    const { name, server } = member;
-    this.#show(member, 'stopped', '', member.restarts);
-    member.lane.setGate(gate('stopped', REMOVED));
+  #gone(member: Member): void {
+    const { name, server, first, pool } = member;
     this.#members.delete(name);
-    this.#shown.get(name)?.subscription.unsubscribe();
-    this.#shown.delete(name);
-    member.pool?.pump();
+    pool?.pump();
     if (name === server) this.#requests.sendAway(name, REMOVED);
-    if (isInstance(name) && !member.first) this.#options.catalog.forget(name); // nobody asks for a departed principal's lists
+    if (isInstance(name) && !first) this.#options.catalog.forget(name); // the lists of a tenant that has left are of no use
   }
 }
