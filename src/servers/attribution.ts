@@ -60,7 +60,7 @@ export function createAttribution() {
     return opened;
   }
 
-  /** A call has ended, so whose the questions are may be known now; if all calls left may wait for each other, one question must go. */
+  /** After the end of a call more may be known; and if each call left may wait for an answer, one question must go. */
   function look(member: Member): void {
     const { lane } = member;
     const { questions } = undecided.get(lane) ?? { questions: new Set() };

@@ -1,5 +1,5 @@
-// The fleet: every server with its lane and its actor. Doors give calls here, and here they come back to; the fleet's machine
-// decides which servers live, and each change of a server's state opens or closes its lane and is told to whoever listens.
+// The fleet: every server with its lane and its actor. Doors submit calls here, and each call is settled here; the fleet's
+// machine decides which servers live, and every change of a server's state is told to the rest of the daemon.
 
 import type { Logger } from 'pino';
 import { type ActorRefFrom, createActor, toPromise } from 'xstate';
@@ -25,14 +25,14 @@ import { createInteractive, createPools } from './pools.ts';
 import { Projection, REMOVED } from './projection.ts';
 import { specOf } from './states.ts';
 
-/** Whose word a call needs, as the layer of questions knows it. Each is told of the process that the call would go to. */
+/** The permission that a call needs, as the layer of questions knows it. `member` is the process that the call would go to. */
 export type Permissions = {
   needOf(member: Member, call: Call): 'clear' | 'defer' | 'ask';
   awaitList(member: Member, request: InFlight, tell: Tell): void;
   askApproval(member: Member, request: InFlight, tell: Tell): void;
   wantsVisits(request: InFlight): boolean;
   askVisits(member: Member, request: InFlight, tell: Tell): void;
-  /** A call has ended in an error; its host may be told later that what the server wanted visited is done. */
+  /** A call has ended in an error; when a person has visited the address that it names, its host may be told. */
   noteVisits(member: Member, call: Call, outcome: Outcome): void;
   /** The server has another state, or has said what it offers. */
   changed(member: Member): void;
@@ -46,7 +46,7 @@ export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly permissions: Permissions;
   readonly world?: World;
   readonly onState: (member: Member) => void;
-  /** It has new settings and keeps its process. */
+  /** The server has new settings and keeps its process. */
   readonly onRetuned: (member: Member) => void;
   readonly onCrash: (why: string) => void;
 };
@@ -116,7 +116,7 @@ export class Fleet {
     return this.#requests.isInFlight(principal, requestId);
   }
 
-  /** Whether a call would reach its server at once, if it came now, behind so many others that are about to. */
+  /** Whether a call would reach its server at once, if `ahead` others were submitted before it. */
   isClear(call: Call, ahead: number): boolean {
     const member = this.#instances.memberFor(call.server, call.principal, call.holder);
     if (!member || member.pool || member.lane.queued > 0) return false;
@@ -131,7 +131,7 @@ export class Fleet {
   #place(from: Member, request: InFlight, how: 'here' | 'anew' | 'back'): void {
     const { call } = request;
     let member: Member | undefined = from;
-    // The process that sent a call back knows what was done at the address.
+    // A process that sent a call back until an address is visited knows what was done there.
     if (how === 'anew' || (how === 'back' && this.#members.get(from.name) !== from))
       try {
         member = this.#instances.memberFor(call.server, call.principal, call.holder);
@@ -152,7 +152,7 @@ export class Fleet {
     if (call.onElicited && !outcome.ok) this.#options.permissions.noteVisits(member, call, outcome);
     call.settle(outcome);
     if (call.door !== 'troupe') {
-      // A server that still works on other calls may be deaf, and they have deadlines of their own.
+      // A server with other calls in flight may be too busy to answer a ping, and those calls have deadlines of their own.
       if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.probe?.();
       if (!isRecorded) this.#record(member, request, outcome);
     }
@@ -196,7 +196,7 @@ export class Fleet {
     return this.#instances.memberFor(server, principal, holder);
   }
 
-  /** The same, but nobody is started for it. */
+  /** The same, but no process is started. */
   knownFor(server: string, principal: string, holder?: string): Member | undefined {
     return this.#instances.knownFor(server, principal, holder);
   }
@@ -206,7 +206,7 @@ export class Fleet {
     this.#instances.release(holder);
   }
 
-  /** What is told to the first process of a pool is meant for all; those that it stops come again when they are needed. */
+  /** A command to the first process of a pool is meant for all: further ones are stopped, and come again when they are needed. */
   tell(name: string, command: Told): void {
     const member = this.#members.get(name);
     if (command.type === 'stop' || command.type === 'restart') if (member && !member.first) member.pool?.alone();

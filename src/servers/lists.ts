@@ -1,4 +1,4 @@
-// Keeps the catalog in step with the servers: reads all lists when a session opens, and one again when it changed.
+// Keeps the catalog in step with the servers: all lists are read when a session opens, and a list again when it changed.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -11,7 +11,7 @@ import type { Member } from './member.ts';
 import { isAllowed } from './policy.ts';
 import { offerable } from './remote/mirrored.ts';
 
-/** A server that adds its tools one by one says so one by one; the list is read once. */
+/** A server that adds its tools one by one announces each; the list is read once. */
 const DEBOUNCE_MS = 50;
 
 export type Lists = ReturnType<typeof createLists>;
@@ -20,7 +20,7 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
   const asks = new WeakMap<Member, Ask>();
   const reading = new Map<string, 'reading' | 'again'>();
 
-  /** One reading of a list at a time: what changes meanwhile is read once more when it is done. */
+  /** One reading of a list at a time: a list that changes meanwhile is read once more afterwards. */
   async function refresh(member: Member, kind: Kind, delayMs = 0): Promise<void> {
     const key = `${member.name} ${kind}`;
     if (reading.has(key)) return void reading.set(key, 'again');

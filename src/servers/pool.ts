@@ -131,7 +131,7 @@ export class Pool {
     return true;
   }
 
-  /** The process that knows the request, or served its holder last; else any whose abandoned calls could not be mistaken for it. */
+  /** The one that knows the request, or served its holder last; else any without abandoned calls that could be mistaken for it. */
   #choose(request: InFlight): Member | undefined {
     const { call } = request;
     const free = this.#free();

@@ -1,5 +1,5 @@
-// Which tenants of which servers have a pool of processes: those of every server that is interactive, from the moment it is
-// known to be until it is configured otherwise.
+// Which tenants have a pool of processes: those of every interactive server, from the moment it is known to ask questions
+// until it is configured otherwise.
 
 import { createHash } from 'node:crypto';
 import type { Told } from '../../machines/fleet.ts';
@@ -18,7 +18,7 @@ export type PoolsOptions = {
 };
 
 export function createPools({ instances, interactive, remove, tell }: PoolsOptions) {
-  /** A lane like that of the process itself, for calls that wait for any of the pool. */
+  /** Makes the lane in which calls wait for any process of a pool, by the pool's first process. */
   const lanes = new WeakMap<Member, () => Lane>();
 
   function review(member: Member): void {
@@ -86,12 +86,12 @@ export function createInteractive(store: Pick<Store, 'get' | 'commit'>, onTroubl
   }
 
   return {
-    /** What the configuration says, or else what was seen. */
+    /** As the configuration says, or else as the server was seen to behave. */
     is(config: ServerConfig): boolean {
       const { interactive } = config.settings;
       return interactive === 'auto' ? canBe(config) && isKnown(config) : interactive;
     },
-    /** It asked, and not on the stream of a call. True when it is taken for interactive from now on, and was not before. */
+    /** The server asked, and not on the stream of a call. True when it was not taken for interactive before and now is. */
     saw(config: ServerConfig): boolean {
       if (config.settings.interactive !== 'auto' || !canBe(config) || isKnown(config)) return false;
       const fingerprint = fingerprintOf(config);
@@ -102,7 +102,7 @@ export function createInteractive(store: Pick<Store, 'get' | 'commit'>, onTroubl
   };
 }
 
-/** Over HTTP each question has the stream of its call; what comes on none is by the protocol about none. */
+/** Over HTTP a question comes on the stream of its call; by the protocol, one that does not belongs to no call. */
 const canBe = ({ transport }: ServerConfig): boolean => transport !== 'http';
 
 /** A hash, because a definition may hold secrets. */

@@ -24,7 +24,7 @@ export type ConnectionWorld = StdioWorld &
     readonly memberOf: (name: string) => Member;
     /** The session is open: lists may be read, levels set, subscriptions made again. */
     readonly onOpen: (member: Member, ask: ServerSession['ask'], notify: ServerSession['notify']) => void;
-    /** The server asks something of the people it works for; it is answered once, or asks no more. */
+    /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
   };
@@ -130,7 +130,7 @@ class Connection {
     };
   }
 
-  /** All that a server says without having been asked counts as noise. */
+  /** Every message that is not the answer to a request of ours counts as noise. */
   #sessionOptions(): SessionOptions {
     const { lane, server, logger, config } = this.#member;
     const logDropped = droppedLog(logger);

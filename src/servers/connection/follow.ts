@@ -22,7 +22,7 @@ const POLL_MOST_MS = 10_000;
 const SHOW_MS = 100;
 /** How often the result of a task that has ended is asked for in vain. */
 const MAX_FETCHES = 10;
-/** The call's own deadline comes first. */
+/** A fetch may take that much longer than the call, so that the call's own deadline comes first. */
 const LATER_MS = 1_000;
 const UNKNOWN_TASK = -32602;
 const NO_METHOD = -32601;
@@ -113,7 +113,7 @@ export class Following {
     this.hear(report);
   }
 
-  /** Not while its result may be on the way: a server may forget a task as soon as it has given its result. */
+  /** A server may forget a task as soon as it has given its result: while that may be on the way, one miss does not count. */
   #unanswered(failure: Failure): void {
     const { lane } = this.#world;
     const code = failure.error ? rpcCodeOf(failure) : 0;

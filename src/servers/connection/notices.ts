@@ -16,10 +16,10 @@ export type Said =
   | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
   | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
-/** How a task of the server's own is. */
+/** The status of a task of the server's own. */
 type TaskStatus = { readonly type: 'task'; readonly task: TaskReport };
 
-/** The notice, or why it is none. */
+/** The notice, or why the notification is dropped. */
 type Reading = Notice | string;
 
 /** The table of methods says which notifications there are: each that a server may send has its reader here. */

@@ -1,5 +1,5 @@
-// What a server says of a task of its own, read with care: a task that has no usable id and no status that there is does not
-// count, its words are cut and made printable, and how often it wants to be asked is kept within reason.
+// What a server reports of a task of its own, read with care: a task without a usable id or a known status does not count,
+// its message is cut and made printable, and how often it wants to be polled is kept within reason.
 
 import { TASK_STATUSES } from '../../../machines/task.ts';
 import type { UpstreamTask } from '../../calls/call.ts';
@@ -30,7 +30,7 @@ export function readTask(json: Buffer): TaskReport | undefined {
   };
 }
 
-/** The task that a call was made, if its result is none of the call itself; `unusable` when nobody could ask for it. */
+/** The task that the server made of a call, if the result is not the call's own; `unusable` when it could not be asked for. */
 export function taskCreatedIn(result: Buffer): TaskReport | 'unusable' | undefined {
   const task = member(result, 'task');
   if (!task || member(result, 'content')) return undefined;
@@ -42,11 +42,11 @@ export function relatedTask(params: Buffer): string | undefined {
   return params.includes(RELATED_TASK) ? idAt(params, ['_meta', RELATED_TASK, 'taskId']) : undefined;
 }
 
-/** The id of a server's task means nothing to whoever is behind us. */
+/** The id of a server's task means nothing to the hosts and callers behind us. */
 export const withoutRelated = (json: Buffer): Buffer =>
   json.includes(RELATED_TASK) ? withoutMeta(json, RELATED_TASK) : json;
 
-/** Who asks in the name of a task wants its id back with the answer. */
+/** A server that asks in the name of a task wants the task's id back with the answer. */
 export const withRelated = (result: Buffer, taskId: string | undefined): Buffer =>
   taskId === undefined ? result : withMeta(result, RELATED_TASK, JSON.stringify({ taskId }));
 

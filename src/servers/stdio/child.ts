@@ -20,7 +20,7 @@ export type ChildOptions = {
 export type Child = ReturnType<typeof spawnChild>;
 
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
-/** How long the pipe of a dead leader may be held open by one that left its group. */
+/** How long the pipe of a dead leader may be held open by a descendant that left its group. */
 const PIPE_HELD_MS = 500;
 const living = new Set<number>();
 
@@ -59,7 +59,7 @@ export function spawnChild(options: ChildOptions) {
     isOver = true;
     options.onExit(why, isMissing);
   };
-  // The leader's exit ends the group; its last words are still in the pipe, which closes once nobody holds it.
+  // The leader's exit ends the group; its last words are still in the pipe, which closes once no process holds it.
   subprocess.once('exit', (code, signal) => {
     const why = signal ? `killed by ${signal}` : `exited with code ${code}`;
     clearTimeout(ladder);
@@ -121,10 +121,10 @@ function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, m
   return `command ${command} was not found; ${where}`;
 }
 
-/** What a program needs to run at all, and nothing that is a secret. */
+/** The variables that a program needs to run at all; none of them is a secret. */
 const MINIMAL = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TMPDIR', 'TZ'];
 
-/** Marks every descendant of this daemon, so that the next one finds those that left their process group. */
+/** Marks every descendant of this daemon, so that the next daemon finds those that left their process group. */
 export const MARKER = 'TROUPE_DAEMON';
 
 /**
