@@ -18,7 +18,7 @@ import type { ServerConfig } from '../config/schema.ts';
 import { type Failure, failureOf, sentence } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { type ConnectionWorld, serverConnection } from './connection/connection.ts';
-import { fitting, Instances } from './instances.ts';
+import { configFor, Instances } from './instances.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { createInteractive, createPools } from './pools.ts';
@@ -66,7 +66,7 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     const { logger, driver, store, world = realWorld } = options;
-    const remove = (name: string): void => this.#actor.send({ type: 'server.removed', name });
+    const remove = (name: string): void => this.#remove(name);
     this.#requests = createRequests({
       driver,
       world,
@@ -218,21 +218,24 @@ export class Fleet {
   }
 
   apply({ added, removed, relaunched, retuned }: Difference): void {
-    const of = (server: string): Member[] => this.#instances.of(server);
-    for (const { name, server } of removed.flatMap(of)) {
-      this.#actor.send({ type: 'server.removed', name });
+    const processesOf = (server: string): Member[] => this.#instances.of(server);
+    for (const { name, server } of removed.flatMap(processesOf)) {
+      this.#remove(name);
       if (name === server) this.#options.catalog.forget(name);
     }
     for (const config of added) this.launch(config);
     for (const config of relaunched)
-      for (const { name, first } of of(config.name))
-        if (first) this.#actor.send({ type: 'server.removed', name });
-        else this.#launch(name, fitting(name, config));
+      for (const { name, first } of processesOf(config.name))
+        if (first) this.#remove(name);
+        else this.#launch(name, configFor(name, config));
     for (const config of retuned)
-      for (const { name } of of(config.name)) {
-        if (name !== config.name && config.settings.share === 'all') this.#actor.send({ type: 'server.removed', name });
-        else this.#retune(name, fitting(name, config));
-      }
+      for (const { name } of processesOf(config.name))
+        if (name !== config.name && config.settings.share === 'all') this.#remove(name);
+        else this.#retune(name, configFor(name, config));
+  }
+
+  #remove(name: string): void {
+    this.#actor.send({ type: 'server.removed', name });
   }
 
   #tell(name: string, command: Told): void {

@@ -69,7 +69,7 @@ export class Instances {
     const names = new Set(this.processesOf(first).map(({ name }) => name));
     let slot = 2;
     while (names.has(furtherName(first, slot))) slot++;
-    return this.#options.launch(furtherName(first, slot), patient(first.config), first.onBehalfOf, first);
+    return this.#options.launch(furtherName(first, slot), withIdleStop(first.config), first.onBehalfOf, first);
   }
 
   /** A principal came who has a right to a process of its own, so that a pool has to be smaller. */
@@ -124,17 +124,17 @@ export const principalOf = (instance: string): string =>
 
 /** The configuration of a tenant's own instance, or undefined when the tenant shares the owner's. */
 const ownInstance = (config: ServerConfig, tenant: string): ServerConfig | undefined =>
-  tenant === OWNER || config.settings.share === 'all' ? undefined : patient(config);
+  tenant === OWNER || config.settings.share === 'all' ? undefined : withIdleStop(config);
 
 /** Unlike the server's own process, all others go to sleep. */
-function patient(config: ServerConfig): ServerConfig {
+function withIdleStop(config: ServerConfig): ServerConfig {
   const idleStopMs = config.settings.idleStopMs || IDLE_STOP_MS;
   return { ...config, settings: { ...config.settings, idleStopMs } };
 }
 
 /** A server's new configuration as its instance of that name has it. */
-export const fitting = (name: string, config: ServerConfig): ServerConfig =>
-  name === config.name ? config : patient(config);
+export const configFor = (name: string, config: ServerConfig): ServerConfig =>
+  name === config.name ? config : withIdleStop(config);
 
 /** A first process is spare when its state says that it rests, a further one also when it has no call in flight. */
 const isSpare = ({ state, first, lane }: Member): boolean =>
