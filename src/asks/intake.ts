@@ -4,8 +4,8 @@
 import type { Answer } from '../calls/call.ts';
 import { withoutMember } from '../protocol/edit.ts';
 import type { Attribution, Found } from '../servers/attribution.ts';
+import type { Asked } from '../servers/connection/session.ts';
 import type { Member } from '../servers/member.ts';
-import type { Asked } from '../servers/session.ts';
 import { type Allowance, allowance } from '../telemetry/allowance.ts';
 import type { AskActor } from './actor.ts';
 import type { Opening, Question, Subject } from './ask.ts';

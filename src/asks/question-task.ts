@@ -6,7 +6,7 @@ import { questionTaskMachine, type TaskEnd } from '../../machines/question-task.
 import type { Answer } from '../calls/call.ts';
 import { type Span, spansOf, textAt } from '../protocol/json.ts';
 import type { Task } from '../protocol/tasks.ts';
-import type { Asked } from '../servers/session.ts';
+import type { Asked } from '../servers/connection/session.ts';
 import type { World } from '../world/world.ts';
 import type { AskOutcome, Question } from './ask.ts';
 import type { Refusal } from './reading.ts';

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { stopLeftBroker } from '../bus/managed.ts';
 import type { Paths } from '../config/paths.ts';
-import { sweep } from '../servers/sweep.ts';
+import { sweep } from '../servers/stdio/sweep.ts';
 import { acquireLock, locksIn } from '../store/lock.ts';
 import { openStore, type Store } from '../store/store.ts';
 

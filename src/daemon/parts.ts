@@ -14,7 +14,7 @@ import { subjects } from '../bus/subjects.ts';
 import { daemonName } from '../config/names.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
-import { endMarked } from '../servers/sweep.ts';
+import { endMarked } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
 import { createConfiguration } from './configuration.ts';

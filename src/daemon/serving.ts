@@ -13,11 +13,11 @@ import type { Paths } from '../config/paths.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { answerRoots, createRoots } from '../roots/roots.ts';
-import { createFleet, type Fleet } from '../servers/fleet.ts';
+import { Fleet } from '../servers/fleet.ts';
 import { createLists } from '../servers/lists.ts';
 import type { OAuth } from '../servers/oauth/oauth.ts';
 import { hasRemote, loadRemote } from '../servers/remote/loader.ts';
-import { createUpkeep } from '../servers/upkeep.ts';
+import { Upkeep } from '../servers/upkeep.ts';
 import { createHosting, type Hosting } from '../sessions/hosting.ts';
 import type { Clock } from '../store/clock.ts';
 import { isHeld } from '../store/lock.ts';
@@ -63,7 +63,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
       if (state === 'asleep' || state === 'waiting') fleet.tell(name, { type: 'wanted' });
     },
   });
-  const fleet = createFleet({
+  const fleet = new Fleet({
     catalog,
     store,
     logger,
@@ -147,7 +147,7 @@ function upkeepOf(
     events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
     hosting().changed();
   });
-  return createUpkeep({
+  return new Upkeep({
     lists,
     news: {
       log(member, level, params, audience) {

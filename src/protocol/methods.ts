@@ -124,6 +124,11 @@ const METHODS = {
 
 type Rows = typeof METHODS;
 export type Method = keyof Rows;
+/** The notifications that servers send. */
+export type ServerNotification = Extract<
+  { [M in Method]: Rows[M] extends { server: Versions } ? M : never }[Method],
+  `notifications/${string}`
+>;
 /** The words by which a caller on NATS asks for a call. */
 export type CallVerb = { [M in Method]: Rows[M] extends { verb: infer Verb } ? Verb : never }[Method];
 

@@ -1,5 +1,5 @@
-// Whose business it is what a server says or asks: the call whose task it names or on whose own stream it came, or the only
-// call it can be working on. Never a guess between two callers.
+// Which call a log line or a question of a server belongs to: the call whose task it names or on whose own stream it came, or
+// the only call that the server can be working on. Never a guess between two callers.
 
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
@@ -12,18 +12,18 @@ export function requestBehind(lane: Lane, origin: string | undefined): InFlight 
   return another ? undefined : only;
 }
 
-/** Who may read a log line: the caller it came to, the one session all calls belong to, all, or none of those there are. */
+/** Who may read a log line: the caller of the one call, the one session that all calls belong to, every host, or no host. */
 export type Audience =
   | { readonly to: 'caller' | 'everyone' | 'nobody' }
   | { readonly to: 'session'; readonly session: string };
 
-/** So long after an answer a line may still be about that call. */
-const ECHO_MS = 1_000;
+/** For that long after an answer a log line may still be about the call. */
+const AFTERMATH_MS = 1_000;
 
-/** Never a guess between principals; between the sessions of one, the only call in flight is taken for the one. */
+/** Never a guess between principals; between the sessions of one principal, the only call in flight is taken for the cause. */
 export function audienceOf({ lane, config }: Member, origin: string | undefined): Audience {
   if (origin !== undefined) return { to: requestBehind(lane, origin) ? 'caller' : 'nobody' };
-  const [working, recent] = [lane.inProgress().map(({ call }) => call), lane.recent(ECHO_MS)];
+  const [working, recent] = [lane.inProgress().map(({ call }) => call), lane.recent(AFTERMATH_MS)];
   if (new Set([...working, ...recent].map(({ principal }) => principal)).size > 1) return { to: 'nobody' };
   if (working.length === 1) return { to: 'caller' };
   const holders = new Set((working.length > 0 ? working : recent).map(({ holder }) => holder));
@@ -32,9 +32,9 @@ export function audienceOf({ lane, config }: Member, origin: string | undefined)
   return holders.size === 1 && session !== undefined ? { to: 'session', session } : { to: 'nobody' };
 }
 
-/** Whose question it is: that one call's, or a principal's whose calls cannot be told apart, if there are any. */
+/** Whose question it is: that of one call, or that of a principal whose calls cannot be told apart, or who has none. */
 export type Found = { readonly isOne: boolean; readonly principal: string; readonly requests: readonly InFlight[] };
-/** `wait`: it may be known when some of the calls have ended. */
+/** `wait`: whose question it is may be known when some of the calls have ended. */
 export type Verdict = Found | 'wait' | 'nobody';
 
 type Tell = (found: Found | undefined) => void;
@@ -46,7 +46,7 @@ export type Attribution = ReturnType<typeof createAttribution>;
 export function createAttribution() {
   const undecided = new WeakMap<Lane, Undecided>();
 
-  /** Until all is decided the calls have all the time they may have. */
+  /** Until all questions are decided the deadlines of the calls rest. */
   function open(member: Member): Undecided {
     const { lane } = member;
     const held = [lane.pause()];
@@ -60,7 +60,7 @@ export function createAttribution() {
     return opened;
   }
 
-  /** A call has ended, so perhaps it is known now; if all that are left may wait for each other, one question must go. */
+  /** After the end of a call more may be known; and if each call left may wait for an answer, one question must go. */
   function look(member: Member): void {
     const { lane } = member;
     const { questions } = undecided.get(lane) ?? { questions: new Set() };
@@ -74,7 +74,7 @@ export function createAttribution() {
     if (newest && isStuck(lane, questions.size)) close(lane, newest, 'nobody');
   }
 
-  /** It is told first: who is asked now holds the call in our stead. */
+  /** The verdict is told before the calls are released: the ask that it opens suspends its call in our stead. */
   function close(lane: Lane, question: { readonly tell: Tell }, verdict?: Found | 'nobody'): void {
     const opened = undecided.get(lane);
     if (!opened?.questions.delete(question)) return;
@@ -84,7 +84,7 @@ export function createAttribution() {
   }
 
   return {
-    /** Tells once whose question it is, now or later; undefined is nobody's. Returns how to withdraw it while it is open. */
+    /** Tells once whose question it is, now or later; undefined when it is no call's. Returns how to withdraw an open one. */
     settle(member: Member, origin: string | undefined, tell: Tell): () => void {
       if (origin === undefined) member.sawAsking?.();
       const { lane } = member;
@@ -101,10 +101,10 @@ export function createAttribution() {
   };
 }
 
-/** Each call in flight may be waiting for the answer to one of them, so that none would ever end. */
+/** Each call in flight may be waiting for the answer to one of the questions, so that no call would ever end. */
 const isStuck = (lane: Lane, questions: number): boolean => questions >= lane.asking().length;
 
-/** By the task that it names or the stream it came on, which `origin` stands for; else by who alone can have caused it. */
+/** A question belongs to the call that `origin` names; without an origin, to the principal who alone can have caused it. */
 export function attribute(member: Member, origin: string | undefined): Verdict {
   const { lane, onBehalfOf: principal, config } = member;
   if (origin !== undefined) {
@@ -113,7 +113,7 @@ export function attribute(member: Member, origin: string | undefined): Verdict {
   }
   const candidates = lane.asking();
   if (candidates.length > 0) return among(member, candidates);
-  // A call that was given up may still be asking; and who speaks for all speaks for nobody.
+  // An abandoned call may still be asking; and a process that all principals share asks on behalf of none of them.
   if (lane.abandoned().length > 0 || config.settings.share === 'all') return 'nobody';
   return { isOne: false, principal, requests: [] };
 }
@@ -122,7 +122,7 @@ function among({ lane }: Member, candidates: readonly InFlight[]): Verdict {
   const calls = candidates.map(({ call }) => call);
   const [principal = '', stranger] = new Set([...calls, ...lane.abandoned()].map((each) => each.principal));
   if (stranger !== undefined) return new Set(calls.map((each) => each.principal)).size > 1 ? 'wait' : 'nobody';
-  // A call that this principal gave up does not count: its server was told to stop, and whoever is asked is the same person.
+  // Calls that this principal abandoned do not count: the server was told to stop, and the same person would be asked.
   const [session, another] = new Set(calls.map(({ holder }) => holder));
   const isOne = calls.length === 1 || (session !== undefined && another === undefined);
   return isOne ? one(leastAsked(candidates)) : { isOne, principal, requests: candidates };
@@ -130,6 +130,6 @@ function among({ lane }: Member, candidates: readonly InFlight[]): Verdict {
 
 const one = (request: InFlight): Found => ({ isOne: true, principal: request.call.principal, requests: [request] });
 
-/** Whichever call of a session it is, its host is the right one; the oldest without an open question is the likeliest. */
+/** All calls of a session have the same host to ask; the oldest without an open question is the likeliest cause. */
 const leastAsked = (requests: readonly InFlight[]): InFlight =>
   requests.reduce((least, each) => (each.holds < least.holds ? each : least));

@@ -1,15 +1,8 @@
-// The fleet: every server with its lane and its actor. Doors give calls here, and here they come back to; the fleet's machine
-// decides which servers live, and each change of a server's state opens or closes its lane and is told to whoever listens.
+// The fleet: every server with its lane and its actor. Doors submit calls here, and each call is settled here; the fleet's
+// machine decides which servers live, and every change of a server's state is told to the rest of the daemon.
 
 import type { Logger } from 'pino';
-import {
-  type ActorRefFrom,
-  type AnyActorRef,
-  createActor,
-  type SnapshotFrom,
-  type Subscription,
-  toPromise,
-} from 'xstate';
+import { type ActorRefFrom, createActor, toPromise } from 'xstate';
 import { contained } from '../../machines/contained.ts';
 import { fleetMachine, type Told } from '../../machines/fleet.ts';
 import { serverMachine } from '../../machines/server.ts';
@@ -25,22 +18,22 @@ import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { type Failure, failureOf, sentence } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
-import { type ConnectionWorld, serverConnection } from './connection.ts';
-import { createInstances, fitting } from './instances.ts';
-import { createInteractive } from './interactive.ts';
+import { type ConnectionWorld, serverConnection } from './connection/connection.ts';
+import { configFor, Instances } from './instances.ts';
 import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
-import { createPools } from './pools.ts';
-import { gate, gateOf, type ServerState, specOf, stateOf } from './states.ts';
+import { createInteractive, createPools } from './pools.ts';
+import { Projection, REMOVED } from './projection.ts';
+import { specOf } from './states.ts';
 
-/** Whose word a call needs, as the layer of questions knows it. Each is told of the process that the call would go to. */
+/** The permission that a call needs, as the layer of questions knows it. `member` is the process that the call would go to. */
 export type Permissions = {
   needOf(member: Member, call: Call): 'clear' | 'defer' | 'ask';
   awaitList(member: Member, request: InFlight, tell: Tell): void;
   askApproval(member: Member, request: InFlight, tell: Tell): void;
   wantsVisits(request: InFlight): boolean;
   askVisits(member: Member, request: InFlight, tell: Tell): void;
-  /** A call has ended in an error; its host may be told later that what the server wanted visited is done. */
+  /** A call has ended in an error; when a person has visited the address that it names, its host may be told. */
   noteVisits(member: Member, call: Call, outcome: Outcome): void;
   /** The server has another state, or has said what it offers. */
   changed(member: Member): void;
@@ -54,38 +47,33 @@ export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly permissions: Permissions;
   readonly world?: World;
   readonly onState: (member: Member) => void;
-  /** It has new settings and keeps its process. */
+  /** The server has new settings and keeps its process. */
   readonly onRetuned: (member: Member) => void;
   readonly onCrash: (why: string) => void;
 };
 
 /** Other numbers than a server's own restarts: the two levels multiply. */
 const CRASH_LIMIT = { intensity: 3, periodMs: 300_000 };
-const REMOVED = 'it was removed';
-
-export const createFleet = (options: FleetOptions): Fleet => new Fleet(options);
 
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #members = new Map<string, Member>();
   readonly #actor: ActorRefFrom<typeof fleetMachine>;
-  /** The actors whose states are shown, by the name of their server. */
-  readonly #shown = new Map<string, { readonly actor: AnyActorRef; readonly subscription: Subscription }>();
   readonly #watchers = new Set<(member: Member) => void>();
   readonly #requests: ReturnType<typeof createRequests>;
-  readonly #instances: ReturnType<typeof createInstances>;
+  readonly #instances: Instances;
   readonly #pools: ReturnType<typeof createPools>;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     const { logger, driver, store, world = realWorld } = options;
-    const remove = (name: string): void => this.#actor.send({ type: 'server.removed', name });
+    const remove = (name: string): void => this.#remove(name);
     this.#requests = createRequests({
       driver,
       world,
       onCrash: (error) => logger.error(`a request in flight: ${sentence(error)}`),
     });
-    this.#instances = createInstances({
+    this.#instances = new Instances({
       members: this.#members,
       launch: (name, config, onBehalfOf, first) => this.#launch(name, config, onBehalfOf, first),
       remove,
@@ -99,8 +87,16 @@ export class Fleet {
     const connection = serverConnection({ ...options, memberOf: (name) => this.#members.get(name) as Member });
     const server = contained(serverMachine.provide({ actors: { connection } }));
     this.#actor = createActor(fleetMachine.provide({ actors: { server } }), { input: CRASH_LIMIT });
+    const projection = new Projection({
+      members: this.#members,
+      onState: (member) => this.#changed(member),
+      onGate: (member) => {
+        if (!member.first) options.permissions.changed(member);
+      },
+      onGone: (member) => this.#gone(member),
+    });
     this.#actor.subscribe({
-      next: (snapshot) => this.#follow(snapshot),
+      next: (snapshot) => projection.follow(snapshot),
       error: (error) => options.onCrash(sentence(error)),
     });
   }
@@ -124,7 +120,7 @@ export class Fleet {
     return this.#requests.isInFlight(principal, requestId);
   }
 
-  /** Whether a call would reach its server at once, if it came now, behind so many others that are about to. */
+  /** Whether a call would reach its server at once, if `ahead` others were submitted before it. */
   isClear(call: Call, ahead: number): boolean {
     const member = this.#instances.memberFor(call.server, call.principal, call.holder);
     if (!member || member.pool || member.lane.queued > 0) return false;
@@ -139,7 +135,7 @@ export class Fleet {
   #place(from: Member, request: InFlight, how: 'here' | 'anew' | 'back'): void {
     const { call } = request;
     let member: Member | undefined = from;
-    // The process that sent a call back knows what was done at the address.
+    // A process that sent a call back until an address is visited knows what was done there.
     if (how === 'anew' || (how === 'back' && this.#members.get(from.name) !== from))
       try {
         member = this.#instances.memberFor(call.server, call.principal, call.holder);
@@ -160,7 +156,7 @@ export class Fleet {
     if (call.onElicited && !outcome.ok) this.#options.permissions.noteVisits(member, call, outcome);
     call.settle(outcome);
     if (call.door !== 'troupe') {
-      // A server that still works on other calls may be deaf, and they have deadlines of their own.
+      // A server with other calls in flight may be too busy to answer a ping, and those calls have deadlines of their own.
       if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.probe?.();
       if (!isRecorded) this.#record(member, request, outcome);
     }
@@ -204,7 +200,7 @@ export class Fleet {
     return this.#instances.memberFor(server, principal, holder);
   }
 
-  /** The same, but nobody is started for it. */
+  /** The same, but no process is started. */
   knownFor(server: string, principal: string, holder?: string): Member | undefined {
     return this.#instances.knownFor(server, principal, holder);
   }
@@ -214,7 +210,7 @@ export class Fleet {
     this.#instances.release(holder);
   }
 
-  /** What is told to the first process of a pool is meant for all; those that it stops come again when they are needed. */
+  /** A command to the first process of a pool is meant for all: further ones are stopped, and come again when they are needed. */
   tell(name: string, command: Told): void {
     const member = this.#members.get(name);
     if (command.type === 'stop' || command.type === 'restart') if (member && !member.first) member.pool?.alone();
@@ -226,21 +222,24 @@ export class Fleet {
   }
 
   apply({ added, removed, relaunched, retuned }: Difference): void {
-    const { of } = this.#instances;
-    for (const { name, server } of removed.flatMap(of)) {
-      this.#actor.send({ type: 'server.removed', name });
+    const processesOf = (server: string): Member[] => this.#instances.of(server);
+    for (const { name, server } of removed.flatMap(processesOf)) {
+      this.#remove(name);
       if (name === server) this.#options.catalog.forget(name);
     }
     for (const config of added) this.launch(config);
     for (const config of relaunched)
-      for (const { name, first } of of(config.name))
-        if (first) this.#actor.send({ type: 'server.removed', name });
-        else this.#launch(name, fitting(name, config));
+      for (const { name, first } of processesOf(config.name))
+        if (first) this.#remove(name);
+        else this.#launch(name, configFor(name, config));
     for (const config of retuned)
-      for (const { name } of of(config.name)) {
-        if (name !== config.name && config.settings.share === 'all') this.#actor.send({ type: 'server.removed', name });
-        else this.#retune(name, fitting(name, config));
-      }
+      for (const { name } of processesOf(config.name))
+        if (name !== config.name && config.settings.share === 'all') this.#remove(name);
+        else this.#retune(name, configFor(name, config));
+  }
+
+  #remove(name: string): void {
+    this.#actor.send({ type: 'server.removed', name });
   }
 
   #tell(name: string, command: Told): void {
@@ -303,77 +302,21 @@ export class Fleet {
     this.#options.onRetuned(member);
   }
 
-  // ── What the machines say ──────────────────────────────────────────────────
+  // ── News of the machines ───────────────────────────────────────────────────
 
-  /** A server's actor may be another one than before; those that the fleet has buried or forgotten have none. */
-  #follow({ context, children, status }: SnapshotFrom<typeof fleetMachine>): void {
-    for (const [name, member] of [...this.#members]) {
-      const known = Object.hasOwn(context.members, name) ? context.members[name] : undefined;
-      if (known?.life === 'buried') {
-        const isNews = this.#show(
-          member,
-          'failed',
-          `its actor crashed ${known.crashes + 1} times: ${known.why}`,
-          member.restarts,
-        );
-        member.lane.setGate(gate('failed', member.why));
-        member.pool?.pump();
-        if (isNews) this.#options.permissions.changed(member);
-      } else if (!known || status === 'done') this.#forget(member);
-      else this.#watch(member, children[name] as ActorRefFrom<typeof serverMachine> | undefined);
-    }
-  }
-
-  #watch(member: Member, actor: ActorRefFrom<typeof serverMachine> | undefined): void {
-    const known = this.#shown.get(member.name);
-    if (!actor || known?.actor === actor) return;
-    known?.subscription.unsubscribe();
-    const project = (snapshot: SnapshotFrom<typeof serverMachine>): void => {
-      if (snapshot.status === 'error') return;
-      const { why, restarts } = snapshot.context;
-      const next = gateOf(snapshot);
-      const isNews = this.#show(member, stateOf(snapshot), why, restarts);
-      // Its actor tells of every event, also of those that change nothing, such as being wanted once more.
-      const { mode, state, why: before } = member.lane.gate;
-      if (next.mode !== mode || next.state !== state || next.why !== before) {
-        member.lane.setGate(next);
-        member.pool?.pump();
-      }
-      // Last: what is decided about calls that wait for a list depends on the gate.
-      if (isNews) this.#options.permissions.changed(member);
-    };
-    // The fleet's own chart handles a crash.
-    const subscription = actor.subscribe({ next: project, error: () => {} });
-    this.#shown.set(member.name, { actor, subscription });
-    project(actor.getSnapshot());
-  }
-
-  /** True when the state is another one, and the process is none of the further ones of a pool. */
-  #show(member: Member, state: ServerState, why: string, restarts: number): boolean {
-    if (why) member.lastError = why;
-    member.why = why;
-    member.restarts = restarts;
-    if (member.state === state) return false;
-    member.state = state;
-    member.since = Date.now();
-    member.logger[state === 'failed' ? 'error' : why ? 'warn' : 'info']({ state, ...(why && { why }) }, state);
+  #changed(member: Member): void {
+    const { catalog, onState } = this.#options;
     for (const watcher of this.#watchers) watcher(member);
-    if (member.first) return false; // the first process of a pool stands for them all
-    if (state !== 'ready') this.#options.catalog.expire(member.name);
-    this.#options.onState(member);
-    return true;
+    if (member.first) return; // the first process of a pool stands for them all
+    if (member.state !== 'ready') catalog.expire(member.name);
+    onState(member);
   }
 
-  #forget(member: Member): void {
-    const { name, server } = member;
-    const isNews = this.#show(member, 'stopped', '', member.restarts);
-    member.lane.setGate(gate('stopped', REMOVED));
-    if (isNews) this.#options.permissions.changed(member);
+  #gone(member: Member): void {
+    const { name, server, first, pool } = member;
     this.#members.delete(name);
-    this.#shown.get(name)?.subscription.unsubscribe();
-    this.#shown.delete(name);
-    member.pool?.pump();
+    pool?.pump();
     if (name === server) this.#requests.sendAway(name, REMOVED);
-    if (isInstance(name) && !member.first) this.#options.catalog.forget(name); // nobody asks for a departed principal's lists
+    if (isInstance(name) && !first) this.#options.catalog.forget(name); // the lists of a tenant that has left are of no use
   }
 }

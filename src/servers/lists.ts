@@ -1,19 +1,18 @@
-// Keeps the catalog in step with the servers: reads all lists when a session opens, and one again when it changed.
+// Keeps the catalog in step with the servers: all lists are read when a session opens, and a list again when it changed.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
-import type { Ask } from '../catalog/fetch.ts';
-import { fetchList } from '../catalog/fetch.ts';
+import { type Ask, fetchList } from '../catalog/fetch.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
 import { sentence } from '../protocol/failures.ts';
+import { rowOf } from '../protocol/methods.ts';
 import type { Member } from './member.ts';
 import { isAllowed } from './policy.ts';
 import { offerable } from './remote/mirrored.ts';
 
-/** A server that adds its tools one by one says so one by one; the list is read once. */
+/** A server that adds its tools one by one announces each; the list is read once. */
 const DEBOUNCE_MS = 50;
-const KINDS_OF = { tools: ['tools'], prompts: ['prompts'], resources: ['resources', 'templates'] } as const;
 
 export type Lists = ReturnType<typeof createLists>;
 
@@ -21,7 +20,7 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
   const asks = new WeakMap<Member, Ask>();
   const reading = new Map<string, 'reading' | 'again'>();
 
-  /** One reading of a list at a time: what changes meanwhile is read once more when it is done. */
+  /** One reading of a list at a time: a list that changes meanwhile is read once more afterwards. */
   async function refresh(member: Member, kind: Kind, delayMs = 0): Promise<void> {
     const key = `${member.name} ${kind}`;
     if (reading.has(key)) return void reading.set(key, 'again');
@@ -54,8 +53,12 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
       asks.set(member, ask);
       await Promise.all(ALL_KINDS.map((kind) => refresh(member, kind)));
     },
-    changed(member: Member, kind: keyof typeof KINDS_OF): void {
-      for (const each of KINDS_OF[kind]) void refresh(member, each, DEBOUNCE_MS);
+    changed(member: Member, capability: string): void {
+      for (const kind of listedUnder(capability)) void refresh(member, kind, DEBOUNCE_MS);
     },
   };
 }
+
+/** A server announces changes by capability: those of its resources may be changes of their templates. */
+const listedUnder = (capability: string): Kind[] =>
+  ALL_KINDS.filter((kind) => rowOf(KINDS[kind].method)?.needs?.[0] === capability);

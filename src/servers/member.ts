@@ -1,5 +1,5 @@
 // One server of the fleet as the rest of the daemon knows it: its configuration, its calls in flight, and what is known of
-// it at this moment. Its machine decides; this is what its machine's ports read and write.
+// the server at this moment. Its machine decides; the machine's ports read and write the member.
 
 import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
@@ -14,15 +14,15 @@ export type Member = {
   readonly name: string;
   /** The server's name in the configuration: another principal's instance has a name of its own. */
   readonly server: string;
-  /** Whose process it is: `_` for the owner's, which everybody shares who has none of their own. */
+  /** The principal or session whose process it is: `_` for the owner's, which all share who have none of their own. */
   readonly principal: string;
-  /** The principal it works for, also where one session has it alone: whose login it uses, whose room it takes. */
+  /** The principal whose login it uses and whose room it takes, also where one session has the process alone. */
   readonly onBehalfOf: string;
-  /** Of a further process in a pool: the first one, whose lists and listeners are those of all. */
+  /** For a further process of a pool: the first process, whose lists and subscriptions are those of all. */
   readonly first: Member | undefined;
-  /** Takes the calls on whose behalf it may ask, once it is known to ask; one for all processes of a tenant. */
+  /** Once the server is known to ask, the pool takes the calls during which it may; one for all processes of a tenant. */
   pool: Pool | undefined;
-  /** Told that it asked, and not on the stream of a call. */
+  /** Called when the server asked, and not on the stream of a call. */
   sawAsking: (() => void) | undefined;
   config: ServerConfig;
   readonly lane: Lane;

@@ -1,5 +1,5 @@
-// Why a call must not be sent to its server: it is not allowed, was not negotiated, or names what is not there.
-// It is asked at the last moment, because a sleeping server's capabilities are only known once it is awake.
+// Why a call must not be sent to its server: it is not allowed, was not negotiated, or names a tool that is not there.
+// Checked at the last moment, because a sleeping server's capabilities are only known once it is awake.
 
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -40,7 +40,7 @@ const unsent = (server: string, code: FailureCode, message: string): Failure => 
   server,
 });
 
-/** For what is answered without asking the server: no empty list of what it does not have, no subscription in vain. */
+/** For requests that we answer ourselves: no empty list where the server has none, no subscription that it cannot serve. */
 export function mustOffer(member: Member | undefined, method: string): void {
   if (member?.facts && !offers(member.facts, method))
     throw new TroupeError('unsupported', notOffered(member.server, method));

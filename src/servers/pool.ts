@@ -32,7 +32,7 @@ export class Pool {
   /** The process that served a holder last. */
   readonly #lastOf = new Map<string, Member>();
   /** The process that knows something of a request, such as the address that was to be visited for it. */
-  readonly #wished = new WeakMap<InFlight, Member>();
+  readonly #knowing = new WeakMap<InFlight, Member>();
   readonly #dismissed = new WeakSet<Member>();
   #isPumping = false;
 
@@ -42,14 +42,14 @@ export class Pool {
     this.#waiting = options.waiting;
   }
 
-  /** `wish` is the process that knows something of this request, if it is not just the first. */
-  admit(request: InFlight, wish: Member): void {
-    if (wish !== this.#first) this.#wished.set(request, wish);
+  /** `from` is the process that the request came back from, or the first one. */
+  admit(request: InFlight, from: Member): void {
+    if (from !== this.#first) this.#knowing.set(request, from);
     this.#waiting.admit(request);
     this.pump();
   }
 
-  /** Whatever may have changed, all that follows from it: calls that wait are sent, refused, or get one more process. */
+  /** After any change: calls that wait are sent, refused, or get one more process. */
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -103,7 +103,7 @@ export class Pool {
     return this.processes().filter(({ lane }) => lane.canSend() && !lane.mayBeAsked());
   }
 
-  /** Every process that there may be waits for somebody's answer. */
+  /** The pool is full, and each of its processes waits for an answer to a question. */
   #isAsking(): boolean {
     const processes = this.processes();
     return (
@@ -112,7 +112,7 @@ export class Pool {
     );
   }
 
-  /** Calls wait for as long as any process may take them, and hear what the first one says when none may. */
+  /** Calls wait for as long as any process may take them; when none may, they are refused as the first one refuses. */
   #regate(): void {
     const able = this.processes().find(({ lane }) => lane.gate.mode !== 'refuse')?.lane.gate;
     const next: Gate = able
@@ -131,11 +131,11 @@ export class Pool {
     return true;
   }
 
-  /** The process that is wished for, or served its holder last; else any whose abandoned calls could not be mistaken for this one. */
+  /** The one that knows the request, or served its holder last; else any without abandoned calls that could be mistaken for it. */
   #choose(request: InFlight): Member | undefined {
     const { call } = request;
     const free = this.#free();
-    const last = this.#wished.get(request) ?? this.#lastOf.get(call.holder ?? '');
+    const last = this.#knowing.get(request) ?? this.#lastOf.get(call.holder ?? '');
     const isOwn = ({ lane }: Member) => lane.abandoned().every(({ principal }) => principal === call.principal);
     const isClean = (member: Member) =>
       isOwn(member) && member.lane.abandoned().every((by) => by.holder === call.holder);
@@ -159,7 +159,7 @@ export class Pool {
     for (const member of coming.slice(0, queued)) if (member.state !== 'opening') tell(member, { type: 'wanted' });
     let missing = queued - coming.length;
     while (missing > 0 && this.processes().length < this.#first.config.settings.pool && further()) missing--;
-    // A process that is free and was not chosen may still be busy with a stranger's call; a new one knows nothing of it.
+    // A process that is free and was not chosen may still be busy with another principal's call; a new process is not.
     const stale = missing === queued ? this.#free().at(-1) : undefined;
     if (stale) tell(stale, { type: 'restart' });
   }

@@ -1,4 +1,4 @@
-// What each state of a server means, in one table: to its callers, to those who read its lists, to those who wait for it. The
+// What each state of a server means to its callers, to readers of its lists and to those who wait for it, in one table. The
 // states are those of machines/server.ts, and a test holds this table to that chart.
 
 import type { SnapshotFrom } from 'xstate';
@@ -11,17 +11,17 @@ export type ServerSnapshot = SnapshotFrom<typeof serverMachine>;
 export type Meaning = {
   /** What happens to a call that comes now: it is sent, it waits, or it is refused. */
   readonly calls: Gate['mode'];
-  /** It leaves this state only when it is told to, or wanted. */
+  /** The server leaves this state only when it is told to, or wanted. */
   readonly isAtRest: boolean;
-  /** Only a person brings it back. */
+  /** Only a person brings the server back. */
   readonly isDown: boolean;
-  /** It is ready, or will be by itself or as soon as it is wanted: its lists can be waited for. */
+  /** The server is ready, or will be by itself or as soon as it is wanted: its lists can be waited for. */
   readonly isComing: boolean;
-  /** It says goodbye. */
+  /** The server is being closed. */
   readonly isLeaving: boolean;
-  /** Its session is open. */
+  /** The session with the server is open. */
   readonly isConnected: boolean;
-  /** What a caller hears who is refused; without them `is <state>`, and how to start the server. */
+  /** What a refused caller is told; without these two, `is <state>` and how to start the server. */
   readonly says?: string;
   readonly remedy?: string;
 };

@@ -1,5 +1,5 @@
 // Who listens to which resource of a server. The server sees one subscription however many listen, and the same ones
-// again after it was restarted. A listener that does not renew is forgotten: on a bus nobody says that they left.
+// again after it was restarted. A listener that does not renew is forgotten: on a bus a listener leaves without a word.
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>;
 /** Sends `resources/subscribe` or `resources/unsubscribe`; absent while the server is not connected. */
@@ -7,7 +7,7 @@ export type Subscriber = (method: 'resources/subscribe' | 'resources/unsubscribe
 
 export const LEASE_MS = 3_600_000;
 
-/** Who listens, until when, and the server's answer, which all who come meanwhile wait for. */
+/** The listeners of a resource, until when, and the server's answer, which all who come before it wait for. */
 type Listeners = { readonly until: Map<string, number>; readonly opened: Promise<void> };
 
 export function createSubscriptions() {
@@ -52,7 +52,7 @@ export function createSubscriptions() {
       const over = [...holders].flatMap(([uri, { until }]) =>
         [...until].filter(([, end]) => end < now).map(([holder]) => [uri, holder] as const),
       );
-      // The lease is over either way; a server that does not take note has only itself to talk to.
+      // The lease is over whether or not the server takes note; its further updates have no reader.
       for (const [uri, holder] of over) await this.remove(uri, holder).catch(() => {});
     },
     get isEmpty() {

@@ -3,7 +3,7 @@
 
 import { expect, test } from 'vitest';
 import type { ServerConfig } from '../../src/config/schema.ts';
-import { createInstances } from '../../src/servers/instances.ts';
+import { Instances } from '../../src/servers/instances.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 
 function stage(share: 'session' | 'principal') {
@@ -13,18 +13,21 @@ function stage(share: 'session' | 'principal') {
     members.set(name, Object.assign(member, { state: 'ready' }));
     return member;
   };
-  const { memberFor, release } = createInstances({ members, launch, remove: (name) => void members.delete(name) });
+  const instances = new Instances({ members, launch, remove: (name) => void members.delete(name) });
   launch('files', { name: 'files', settings: { share } } as ServerConfig);
   const open = (principal: string, count: number, first = 0): Member[] =>
-    Array.from({ length: count }, (_, index) => memberFor('files', principal, `${principal} ${first + index}`)!);
-  return { members, memberFor, release, open };
+    Array.from(
+      { length: count },
+      (_, index) => instances.memberFor('files', principal, `${principal} ${first + index}`)!,
+    );
+  return { members, instances, open };
 }
 
 test('one principal’s sessions get no more than half of the processes, and the other half is there for others', () => {
-  const { memberFor, open } = stage('session');
+  const { instances, open } = stage('session');
   const mine = open('alice', 16);
   expect(new Set(mine).size).toBe(16);
-  expect(memberFor('files', 'alice', 'alice 0')).toBe(mine[0]);
+  expect(instances.memberFor('files', 'alice', 'alice 0')).toBe(mine[0]);
   expect(() => open('alice', 1, 16)).toThrow(/server files already has 16 processes for you; end a session/);
   expect(new Set(open('bob', 16)).size).toBe(16);
   expect(() => open('carol', 1)).toThrow(/server files already has 32 processes;/);
@@ -44,16 +47,16 @@ test('an idle process makes room: one’s own where one has too many, anybody’
 });
 
 test('a session’s process is named by the session, works for its principal, and goes with it', () => {
-  const { members, release, open } = stage('session');
+  const { members, instances, open } = stage('session');
   const [one] = open('alice', 2);
   expect(one).toMatchObject({ name: expect.stringMatching(/^files@session-[0-9a-f]{12}$/), onBehalfOf: 'alice' });
-  release('alice 0');
+  instances.release('alice 0');
   expect([members.has(one!.name), members.size]).toEqual([false, 2]);
 });
 
 test('where a principal’s sessions share, they share one process, and the owner’s is the first one', () => {
-  const { members, memberFor, open } = stage('principal');
+  const { members, instances, open } = stage('principal');
   expect(new Set(open('alice', 40)).size).toBe(1);
   expect(open('alice', 1)[0]).toMatchObject({ name: 'files@alice', principal: 'alice', onBehalfOf: 'alice' });
-  expect(memberFor('files', '_', 'x')).toBe(members.get('files'));
+  expect(instances.memberFor('files', '_', 'x')).toBe(members.get('files'));
 });

@@ -7,7 +7,7 @@ import { createLane, type LaneOptions } from '../../src/calls/lane.ts';
 import { canAsk, type InFlight } from '../../src/calls/request.ts';
 import { createRequests } from '../../src/calls/requests.ts';
 import type { ServerConfig } from '../../src/config/schema.ts';
-import { createInstances } from '../../src/servers/instances.ts';
+import { Instances } from '../../src/servers/instances.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 import { createPools } from '../../src/servers/pools.ts';
 import type { ServerState } from '../../src/servers/states.ts';
@@ -78,7 +78,7 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
     members.delete(name);
     member?.pool?.pump();
   };
-  const instances = createInstances({ members, launch, remove });
+  const instances = new Instances({ members, launch, remove });
   const pools = createPools({
     ...{ instances, remove, tell: (name, { type }) => told.push(`${type} ${name}`) },
     interactive: { is: () => isAsking, saw },

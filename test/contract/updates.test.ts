@@ -1,7 +1,7 @@
 // Updates of resources come at a pace their readers can take, and the newest of them always comes.
 
 import { expect, it } from 'vitest';
-import { createUpdates } from '../../src/servers/updates.ts';
+import { createUpdates } from '../../src/servers/upkeep.ts';
 import { eventually } from '../support/eventually.ts';
 
 it('tells of an update at once, and of a flood of them the newest', async () => {

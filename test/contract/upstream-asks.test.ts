@@ -4,8 +4,8 @@
 import { expect, it } from 'vitest';
 import type { Ask } from '../../src/calls/call.ts';
 import { createAttribution } from '../../src/servers/attribution.ts';
+import type { Asked } from '../../src/servers/connection/session.ts';
 import type { Member } from '../../src/servers/member.ts';
-import type { Asked } from '../../src/servers/session.ts';
 import { events, said } from '../support/remote.ts';
 import { type Board, boardCast, DONE, soon } from '../support/task-board.ts';
 

@@ -16,8 +16,8 @@ import type { InFlight } from '../../src/calls/request.ts';
 import { createRequests } from '../../src/calls/requests.ts';
 import { settingsSchema, troupeSchema } from '../../src/config/schema.ts';
 import { createAttribution } from '../../src/servers/attribution.ts';
+import { ServerSession } from '../../src/servers/connection/session.ts';
 import type { Member } from '../../src/servers/member.ts';
-import { createSession } from '../../src/servers/session.ts';
 import { openSeal } from '../../src/store/seal.ts';
 import { openStore } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
@@ -91,7 +91,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     onClosed: (view, ending) => closed.push({ view, ending }),
   });
   const nothing = () => {};
-  const session = createSession({
+  const session = new ServerSession({
     lane,
     server: 'alpha',
     send: nothing,
@@ -100,15 +100,15 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     onNegotiated: nothing,
     onReady: nothing,
     onRefused: nothing,
-    onStray: nothing,
-    onLate: nothing,
+    onDropped: nothing,
+    onLateProgress: nothing,
     via: 'here',
     onNotice: (notice) => {
       if (notice.type === 'elicited') asks.completed(member, notice.elicitationId, notice.params);
     },
     onAsk: (question) => asks.take(member, question),
   });
-  lane.attach({ write: nothing, cancel: session.cancel, hasRoom: () => true });
+  lane.attach({ write: nothing, cancel: (id, why) => session.cancel(id, why), hasRoom: () => true });
   lane.setGate({ mode: 'open', state: 'ready', why: '' });
 
   const say = (message: object) => session.receive(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })));

@@ -1,8 +1,8 @@
 // Servers that ask their questions as tasks: processes of the server of an askStage, each with a real session of its own whose
 // every word is kept.
 
+import { ServerSession } from '../../src/servers/connection/session.ts';
 import type { Member } from '../../src/servers/member.ts';
-import { createSession } from '../../src/servers/session.ts';
 import { askStage, FORM, type StageOptions } from './asks.ts';
 import { eventually } from './eventually.ts';
 
@@ -27,7 +27,7 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     lines.push(`${frame}`);
     said.push(JSON.parse(`${frame}`));
   };
-  const session = createSession({
+  const session = new ServerSession({
     lane: member.lane,
     server: member.server,
     send: hear,
@@ -37,8 +37,8 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     onNegotiated: nothing,
     onReady: nothing,
     onRefused: nothing,
-    onStray: nothing,
-    onLate: nothing,
+    onDropped: nothing,
+    onLateProgress: nothing,
     onNotice: nothing,
     onAsk: (question) => s.asks.take(member, question),
   });

@@ -10,12 +10,12 @@ import type { Call, Outcome, Signal } from '../../src/calls/call.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type RemoteServer, settingsSchema } from '../../src/config/schema.ts';
 import { type Audience, requestBehind } from '../../src/servers/attribution.ts';
-import { createFleet, type FleetOptions } from '../../src/servers/fleet.ts';
+import type { Asked as Question } from '../../src/servers/connection/session.ts';
+import { Fleet, type FleetOptions } from '../../src/servers/fleet.ts';
 import { createLists } from '../../src/servers/lists.ts';
 import type { Member } from '../../src/servers/member.ts';
 import { loadRemote } from '../../src/servers/remote/loader.ts';
-import type { Asked as Question } from '../../src/servers/session.ts';
-import { createUpkeep } from '../../src/servers/upkeep.ts';
+import { Upkeep } from '../../src/servers/upkeep.ts';
 import { openStore } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from './eventually.ts';
@@ -30,7 +30,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
   const log: string[] = [];
   const heard: { level: string; data: unknown; audience: Audience }[] = [];
   const updates: string[] = [];
-  const upkeep = createUpkeep({
+  const upkeep = new Upkeep({
     lists: createLists(catalog, () => {}),
     news: {
       log: (_, level, params, audience) => heard.push({ level, data: JSON.parse(String(params)).data, audience }),
@@ -46,7 +46,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
     },
   });
   await loadRemote();
-  const fleet = createFleet({
+  const fleet = new Fleet({
     ...{ catalog, store, env: {}, daemon: 'test', driver: 'table', record: () => {} },
     ...{ onOpen: upkeep.opened, onNotice: upkeep.said, onRetuned: upkeep.retuned, onState: () => {} },
     onAsk: toItsCall,

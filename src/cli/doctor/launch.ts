@@ -8,8 +8,7 @@ import { LATEST } from '../../protocol/eras.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import { splitLines } from '../../protocol/lines.ts';
 import { VERSION } from '../../protocol/version.ts';
-import { spawnChild } from '../../servers/child.ts';
-import { childEnvironment } from '../../servers/environment.ts';
+import { childEnvironment, spawnChild } from '../../servers/stdio/child.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import type { Check } from './machine.ts';
 

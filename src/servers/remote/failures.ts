@@ -3,7 +3,7 @@
 
 import type { Delivery, Failure, FailureCode } from '../../protocol/failures.ts';
 import { readFrame } from '../../protocol/frame.ts';
-import { parsed } from '../notices.ts';
+import { parsed } from '../connection/notices.ts';
 import type { Trouble } from './client.ts';
 
 export type Say = ReturnType<typeof failures>;

@@ -4,7 +4,7 @@
 
 import type { Call } from '../../calls/call.ts';
 import type { Era } from '../../protocol/eras.ts';
-import type { Link, LinkEvents } from '../link.ts';
+import type { Link, LinkEvents } from '../connection/link.ts';
 import { type Client, ignore, type Sent } from './client.ts';
 import type { Head } from './exchange.ts';
 import { type Refusal, type Say, saysSessionGone } from './failures.ts';

@@ -3,7 +3,7 @@
 
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { RemoteServer } from '../../config/schema.ts';
-import type { Link, LinkEvents } from '../link.ts';
+import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
 import { addressOf } from './address.ts';
 import { type Authorizer, staticAuthorizer } from './authorizer.ts';

@@ -2,7 +2,7 @@
 // outstanding.
 
 import type { Failure } from '../../protocol/failures.ts';
-import type { LinkEvents } from '../link.ts';
+import type { LinkEvents } from '../connection/link.ts';
 import type { Client, Sent } from './client.ts';
 import { collect, type Head, type Reader, TOO_LONG } from './exchange.ts';
 import { type Refusal, refusalIn, type Say } from './failures.ts';

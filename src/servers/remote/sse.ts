@@ -2,7 +2,7 @@
 // that takes our messages. There is one stream only, so no message on it belongs to a request; with it the session ends.
 
 import type { Failure } from '../../protocol/failures.ts';
-import type { Link, LinkEvents } from '../link.ts';
+import type { Link, LinkEvents } from '../connection/link.ts';
 import { type Address, pathWithin } from './address.ts';
 import { type Client, ignore, type Sent } from './client.ts';
 import { readEvents } from './events.ts';

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import type { RemoteServer } from '../../config/schema.ts';
 import { sentence } from '../../protocol/failures.ts';
-import type { Link, LinkEvents } from '../link.ts';
+import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Address } from './address.ts';
 import { type Authorizer, isChallenge } from './authorizer.ts';
 

@@ -1,21 +1,21 @@
-// What a server says of a task of its own, read with care: a task that has no usable id and no status that there is does not
-// count, its words are cut and made printable, and how often it wants to be asked is kept within reason.
+// What a server reports of a task of its own, read with care: a task without a usable id or a known status does not count,
+// its message is cut and made printable, and how often it wants to be polled is kept within reason.
 
-import { TASK_STATUSES } from '../../machines/task.ts';
-import type { UpstreamTask } from '../calls/call.ts';
-import { withMeta, withoutMeta } from '../protocol/edit.ts';
-import { member, textAt } from '../protocol/json.ts';
-import { RELATED_TASK } from '../protocol/tasks.ts';
-import { withoutControls } from '../telemetry/printable.ts';
+import { TASK_STATUSES } from '../../../machines/task.ts';
+import type { UpstreamTask } from '../../calls/call.ts';
+import { withMeta, withoutMeta } from '../../protocol/edit.ts';
+import { member, textAt } from '../../protocol/json.ts';
+import { RELATED_TASK } from '../../protocol/tasks.ts';
+import { withoutControls } from '../../telemetry/printable.ts';
 
-export type Told = UpstreamTask & { readonly pollMs?: number };
+export type TaskReport = UpstreamTask & { readonly pollMs?: number };
 
 const MAX_ID_CHARACTERS = 1_024;
 const MAX_MESSAGE_CHARACTERS = 1_024;
 const SHORTEST_POLL_MS = 100;
 const LONGEST_POLL_MS = 60_000;
 
-export function readTask(json: Buffer): Told | undefined {
+export function readTask(json: Buffer): TaskReport | undefined {
   const taskId = idAt(json, ['taskId']);
   const said = textAt(json, ['status']);
   const status = TASK_STATUSES.find((each) => each === said);
@@ -30,8 +30,8 @@ export function readTask(json: Buffer): Told | undefined {
   };
 }
 
-/** The task that a call was made, if its result is none of the call itself; `unusable` when nobody could ask for it. */
-export function createdIn(result: Buffer): Told | 'unusable' | undefined {
+/** The task that the server made of a call, if the result is not the call's own; `unusable` when it could not be asked for. */
+export function taskCreatedIn(result: Buffer): TaskReport | 'unusable' | undefined {
   const task = member(result, 'task');
   if (!task || member(result, 'content')) return undefined;
   return readTask(task) ?? 'unusable';
@@ -42,11 +42,11 @@ export function relatedTask(params: Buffer): string | undefined {
   return params.includes(RELATED_TASK) ? idAt(params, ['_meta', RELATED_TASK, 'taskId']) : undefined;
 }
 
-/** The id of a server's task means nothing to whoever is behind us. */
+/** The id of a server's task means nothing to the hosts and callers behind us. */
 export const withoutRelated = (json: Buffer): Buffer =>
   json.includes(RELATED_TASK) ? withoutMeta(json, RELATED_TASK) : json;
 
-/** Who asks in the name of a task wants its id back with the answer. */
+/** A server that asks in the name of a task wants the task's id back with the answer. */
 export const withRelated = (result: Buffer, taskId: string | undefined): Buffer =>
   taskId === undefined ? result : withMeta(result, RELATED_TASK, JSON.stringify({ taskId }));
 

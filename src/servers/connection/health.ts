@@ -1,11 +1,11 @@
-// Whether a server is still with us. It is asked when it has been silent and has nothing to do: a busy server may be deaf
-// while it works, and its calls have deadlines of their own. It also keeps a noisy one from taking all our time.
+// Whether a server still answers. It is pinged when it has been silent and has no call in flight: a busy server may not read
+// while it works, and its calls have deadlines of their own. A server that says too much is read more slowly.
 
-import type { FromConnection } from '../../machines/server.ts';
-import type { Ask } from '../catalog/fetch.ts';
-import { sentence } from '../protocol/failures.ts';
+import type { FromConnection } from '../../../machines/server.ts';
+import type { Ask } from '../../catalog/fetch.ts';
+import { sentence } from '../../protocol/failures.ts';
+import type { Member } from '../member.ts';
 import type { Link } from './link.ts';
-import type { Member } from './member.ts';
 
 export type HealthOptions = {
   readonly member: Member;
@@ -14,6 +14,8 @@ export type HealthOptions = {
   readonly tell: (event: FromConnection) => void;
   readonly onSick: (why: string) => void;
 };
+
+export type Health = ReturnType<typeof watchHealth>;
 
 const WINDOW_MS = 100;
 /** Ten thousand notifications a second are more than anybody reads. */
@@ -43,7 +45,7 @@ export function watchHealth({ member, link, ask, tell, onSick }: HealthOptions) 
     const askedAt = performance.now();
     ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
       isAsking = false;
-      // An answer that is an error is still an answer; a remote one may not be there to ask.
+      // An answer that is an error is still an answer; a remote server may not be reachable at all.
       if (error?.code === 'unavailable') onSick(sentence(error).replace(/; the request was not sent$/, ''));
       else if (error?.code === 'timeout' && heardAt < askedAt)
         onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);

@@ -1,17 +1,17 @@
 // The link to a server that is a process of ours: a message is a line on its stdin or stdout. Its pid is written down, so
 // that it can be found after we were killed; what it says on stderr is kept to explain its death.
 
-import type { StdioServer } from '../config/schema.ts';
-import { sentence } from '../protocol/failures.ts';
-import { splitLines } from '../protocol/lines.ts';
-import { processIdentity } from '../store/process-identity.ts';
-import type { Store } from '../store/store.ts';
-import { withoutControls } from '../telemetry/printable.ts';
-import { spawnChild } from './child.ts';
-import { childEnvironment } from './environment.ts';
-import type { Link, LinkEvents } from './link.ts';
-import type { Member } from './member.ts';
-import { readStderr } from './stderr.ts';
+import type { Logger } from 'pino';
+import type { StdioServer } from '../../config/schema.ts';
+import { sentence } from '../../protocol/failures.ts';
+import { splitLines } from '../../protocol/lines.ts';
+import { processIdentity } from '../../store/process-identity.ts';
+import type { Store } from '../../store/store.ts';
+import { allowance } from '../../telemetry/allowance.ts';
+import { withoutControls } from '../../telemetry/printable.ts';
+import type { Link, LinkEvents } from '../connection/link.ts';
+import type { Member } from '../member.ts';
+import { childEnvironment, spawnChild } from './child.ts';
 
 export type StdioWorld = { readonly store: Store; readonly daemon: string; readonly env: NodeJS.ProcessEnv };
 
@@ -84,4 +84,47 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
 function withLastWords(reason: string, tail: readonly string[]): string {
   const words = tail.findLast((line) => /error|fail|cannot|denied|not found/i.test(line)) ?? tail.at(-1);
   return words ? `${reason}; its last words: ${withoutControls(words).slice(0, 200)}` : reason;
+}
+
+type Stderr = { push(chunk: Buffer): void; end(): void; readonly tail: readonly string[] };
+
+const LINES_PER_SECOND = 200;
+const LINE_CHARACTERS = 4_096;
+const TAIL_LINES = 20;
+
+/** Every line of a server's stderr goes to the log at a bounded pace; the last few are kept to explain a death. */
+function readStderr(logger: Logger): Stderr {
+  const pace = allowance(LINES_PER_SECOND);
+  const decoder = new TextDecoder();
+  let rest = '';
+  let tail: string[] = [];
+
+  function line(text: string): void {
+    const cut = text.trimEnd();
+    if (cut === '') return;
+    tail = [...tail.slice(1 - TAIL_LINES), cut];
+    if (!pace.take()) return;
+    const missing = pace.forget();
+    if (missing > 0) logger.warn({ missing }, `${missing} lines of stderr were left out, they came too fast`);
+    logger.info(cut);
+  }
+
+  return {
+    push(chunk) {
+      // In a flood most lines are dropped anyway, so they are not even cut apart.
+      if (chunk.length >= LINE_CHARACTERS && pace.heldBack > 0 && !pace.take()) return;
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+      rest = (lines.pop() ?? '').slice(0, LINE_CHARACTERS);
+      for (const text of lines) line(text.slice(0, LINE_CHARACTERS));
+    },
+    end() {
+      line(rest);
+      rest = '';
+      const missing = pace.forget();
+      if (missing > 0) logger.warn({ missing }, `${missing} lines of stderr were left out, they came too fast`);
+    },
+    get tail() {
+      return tail;
+    },
+  };
 }

@@ -1,5 +1,5 @@
-// A server's process: the leader of its own process group, so that what it spawned goes down with it.
-// Its goodbye is a ladder, each rung with its own patience: close stdin, SIGTERM to the group, SIGKILL to the group.
+// The process of a server, the leader of its own process group, so that its own children go down with it; and what the process
+// may see of our environment. Its goodbye is a ladder: close stdin, SIGTERM to the group, SIGKILL to the group.
 
 import { execa } from 'execa';
 
@@ -20,7 +20,7 @@ export type ChildOptions = {
 export type Child = ReturnType<typeof spawnChild>;
 
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
-/** How long the pipe of a dead leader may be held open by one that left its group. */
+/** How long the pipe of a dead leader may be held open by a descendant that left its group. */
 const PIPE_HELD_MS = 500;
 const living = new Set<number>();
 
@@ -59,7 +59,7 @@ export function spawnChild(options: ChildOptions) {
     isOver = true;
     options.onExit(why, isMissing);
   };
-  // The leader's exit ends the group; its last words are still in the pipe, which closes once nobody holds it.
+  // The leader's exit ends the group; its last words are still in the pipe, which closes once no process holds it.
   subprocess.once('exit', (code, signal) => {
     const why = signal ? `killed by ${signal}` : `exited with code ${code}`;
     clearTimeout(ladder);
@@ -119,4 +119,25 @@ function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, m
   const where =
     cwd === undefined ? 'install it or give its full path' : `install it, give its full path, or check cwd ${cwd}`;
   return `command ${command} was not found; ${where}`;
+}
+
+/** The variables that a program needs to run at all; none of them is a secret. */
+const MINIMAL = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TMPDIR', 'TZ'];
+
+/** Marks every descendant of this daemon, so that the next daemon finds those that left their process group. */
+export const MARKER = 'TROUPE_DAEMON';
+
+/**
+ * What a server's process gets to see of our environment: little. Its secrets are the ones its configuration names, never
+ * the ones that happened to be in the daemon's shell.
+ */
+export function childEnvironment(
+  own: NodeJS.ProcessEnv,
+  policy: 'minimal' | 'inherit' | readonly string[],
+  given: Readonly<Record<string, string>>,
+  marker: string,
+): Record<string, string> {
+  const names = policy === 'inherit' ? Object.keys(own) : policy === 'minimal' ? MINIMAL : [...MINIMAL, ...policy];
+  const passed = names.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const]));
+  return { ...Object.fromEntries(passed), ...given, [MARKER]: marker };
 }

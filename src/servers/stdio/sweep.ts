@@ -2,10 +2,9 @@
 // daemon can end exactly those and never a stranger that was given the same pid.
 
 import { readdir, readFile } from 'node:fs/promises';
-import { processIdentity } from '../store/process-identity.ts';
-import type { Store } from '../store/store.ts';
-import { signalGroup } from './child.ts';
-import { MARKER } from './environment.ts';
+import { processIdentity } from '../../store/process-identity.ts';
+import type { Store } from '../../store/store.ts';
+import { MARKER, signalGroup } from './child.ts';
 
 type ProcessRow = {
   kind: string;
@@ -17,7 +16,7 @@ type ProcessRow = {
 };
 
 /**
- * Ends what the dead lives of one daemon have left: `isTheirs` tells whose processes they are by the mark in their row.
+ * Ends the processes that earlier, dead runs of this daemon have left: `isTheirs` knows them by the mark in their row.
  * Returns the names of the servers whose processes had been left behind.
  */
 export async function sweep(store: Store, marker: string, isTheirs: (mark: string) => boolean): Promise<string[]> {
@@ -30,28 +29,28 @@ export async function sweep(store: Store, marker: string, isTheirs: (mark: strin
       signalGroup(pid, 'SIGKILL');
       swept.push(name);
     }
-    // Not waited for: a row that stays does no harm, its process is known by more than its pid.
+    // Not waited for: a row that stays does no harm, because a process is known by more than its pid.
     store.write('deleteProcess', [kind, name, pid]);
   }
   for (const pid of await endMarked(marker)) swept.push(`pid ${pid}`);
   return swept;
 }
 
-/** Ends all who still carry the mark, and returns their pids: servers' descendants that left their process group. */
+/** Ends all processes that carry the mark, and returns their pids: descendants of servers that left their process group. */
 export async function endMarked(marker: string): Promise<number[]> {
   const pids = await marked(marker);
   for (const pid of pids) kill(pid);
   return pids;
 }
 
-/** A dead leader may have left its group behind; the kernel gives its number to nobody while the group lives. */
+/** A dead leader may have left its group behind; the kernel does not give its pid away while the group lives. */
 async function isOurs(pid: number, identity: { startTime: string; bootId: string }): Promise<boolean> {
   const found = await processIdentity(pid);
   if (!found) return (await processIdentity(process.pid))?.bootId === identity.bootId;
   return found.startTime === identity.startTime && found.bootId === identity.bootId;
 }
 
-/** Those that left their group still carry our mark in their environment. Only Linux lets us look for it. */
+/** Processes that left their group still carry our mark in their environment. Only Linux lets us look for it. */
 async function marked(marker: string): Promise<number[]> {
   if (process.platform !== 'linux') return [];
   const needle = `${MARKER}=${marker}`;

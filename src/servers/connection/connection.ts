@@ -1,0 +1,211 @@
+// The server machine's port to a real MCP server, over whichever link its configuration names. Everything that can go
+// wrong with the server leaves here as an event; nothing throws inward. When the machine lets go of a connection, it dies at once.
+
+import type { Logger } from 'pino';
+import { fromCallback } from 'xstate';
+import type { FromConnection, ServerSpec, ToConnection } from '../../../machines/server.ts';
+import type { Call } from '../../calls/call.ts';
+import type { Facts } from '../../catalog/facts.ts';
+import { sentence } from '../../protocol/failures.ts';
+import { allowance } from '../../telemetry/allowance.ts';
+import { failpoint } from '../../telemetry/failpoints.ts';
+import type { Member } from '../member.ts';
+import type { RemoteWorld } from '../remote/link.ts';
+import { remoteLink } from '../remote/loader.ts';
+import { type StdioWorld, stdioLink } from '../stdio/link.ts';
+import { type Health, watchHealth } from './health.ts';
+import type { Link, LinkEvents } from './link.ts';
+import type { Said } from './notices.ts';
+import { OwnTasks } from './own-tasks.ts';
+import { type Asked, ServerSession, type SessionOptions } from './session.ts';
+
+export type ConnectionWorld = StdioWorld &
+  RemoteWorld & {
+    readonly memberOf: (name: string) => Member;
+    /** The session is open: lists may be read, levels set, subscriptions made again. */
+    readonly onOpen: (member: Member, ask: ServerSession['ask'], notify: ServerSession['notify']) => void;
+    /** The server asks a question; it is answered once, or withdraws the question. */
+    readonly onAsk: (member: Member, asked: Asked) => void;
+    readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
+  };
+
+export function serverConnection(world: ConnectionWorld) {
+  return fromCallback<ToConnection, ServerSpec>(({ input, receive, sendBack }) => {
+    const connection = new Connection(world, world.memberOf(input.name), sendBack as (event: FromConnection) => void);
+    connection.open();
+    receive((event) => (event.type === 'drain' ? connection.drain() : connection.close()));
+    return () => connection.kill();
+  });
+}
+
+class Connection {
+  readonly #world: ConnectionWorld;
+  readonly #member: Member;
+  readonly #tell: (event: FromConnection) => void;
+  readonly #link: Link;
+  readonly #tasks: OwnTasks;
+  readonly #session: ServerSession;
+  readonly #health: Health;
+  /** Why the calls in flight are lost when the connection is. */
+  #why = 'it was stopped';
+
+  constructor(world: ConnectionWorld, member: Member, tell: (event: FromConnection) => void) {
+    const { lane, config } = member;
+    this.#world = world;
+    this.#member = member;
+    this.#tell = tell;
+    this.#link =
+      config.transport === 'stdio'
+        ? stdioLink(world, member, config, this.#linkEvents())
+        : remoteLink(world, member, config, this.#linkEvents());
+    this.#tasks = new OwnTasks({
+      member,
+      catalog: world.catalog,
+      send: (frame, id, call) => this.#send(frame, id, call),
+      giveUp: (id, reason) => this.#giveUp(id, reason),
+    });
+    this.#session = new ServerSession(this.#sessionOptions());
+    this.#health = watchHealth({
+      member,
+      link: this.#link,
+      ask: this.#session.ask,
+      tell,
+      onSick: (reason) => this.#ended(reason, false),
+    });
+    lane.attach({
+      write: (frame, id, call) => this.#tasks.write(frame, id, call),
+      cancel: (id, why) => this.#tasks.cancel(id, why),
+      hasRoom: this.#link.hasRoom,
+    });
+  }
+
+  open(): void {
+    this.#session.open().catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, false));
+  }
+
+  /** Tells when no call is in flight any more. */
+  drain(): void {
+    this.#member.lane.whenIdle(() => this.#tell({ type: 'connection.drained' }));
+  }
+
+  /** Says goodbye to the server; the link tells when it is closed. */
+  close(): void {
+    this.#link.close();
+  }
+
+  kill(): void {
+    const { lane, subscriptions } = this.#member;
+    this.#health.stop();
+    subscriptions.disconnect();
+    lane.whenIdle(undefined);
+    this.#link.kill();
+    this.#session.close();
+    lane.detach(this.#why);
+    this.#tasks.close();
+  }
+
+  #linkEvents(): LinkEvents {
+    const { lane, logger } = this.#member;
+    return {
+      onMessage: (bytes, origin) => this.#session.receive(bytes, origin),
+      onChunk: () => this.#health.pace(),
+      onRoom: () => lane.pump(),
+      onClosed: (reason, isFinal) => this.#ended(reason, isFinal),
+      onUnauthorized: (why) => {
+        this.#why = why;
+        this.#tell({ type: 'connection.unauthorized', why });
+      },
+      onUnreachable: () => this.#member.probe?.(),
+      onSessionLost: () => {
+        logger.info('it forgot the session; a new one is opened');
+        this.open();
+      },
+      onFailed: (id, failure) => {
+        this.#tasks.failed(id);
+        lane.fail(id, failure);
+        // A server that could not be reached, or broke off, may be gone altogether.
+        if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
+      },
+      isPending: (id) => this.#tasks.isPending(id),
+    };
+  }
+
+  /** Every message that is not the answer to a request of ours counts as noise. */
+  #sessionOptions(): SessionOptions {
+    const { lane, server, logger, config } = this.#member;
+    const logDropped = droppedLog(logger);
+    return {
+      lane,
+      server,
+      openMs: config.settings.openMs,
+      via: this.#world.daemon,
+      send: this.#link.notify,
+      reply: (frame) => this.#reply(frame),
+      onNegotiated: this.#link.negotiated,
+      onReady: (facts) => this.#ready(facts),
+      onRefused: (reason) => this.#ended(reason, true),
+      tasks: {
+        answer: (id, event, body) => this.#tasks.answer(id, event, body),
+        told: (task) => {
+          this.#health.noise();
+          return this.#tasks.told(task);
+        },
+        behind: (origin, taskId) => this.#tasks.behind(origin, taskId),
+      },
+      onNotice: (notice, origin) => {
+        this.#health.noise();
+        this.#world.onNotice(this.#member, notice, origin);
+      },
+      onAsk: (asked) => this.#world.onAsk(this.#member, asked),
+      onLateProgress: (line) => {
+        this.#health.noise();
+        logger.debug({ source: 'protocol' }, `late progress: ${line.subarray(0, 200)}`);
+      },
+      onDropped: (reason, line) => {
+        this.#health.noise();
+        logDropped(reason, line);
+      },
+    };
+  }
+
+  #send(frame: Buffer, id: string, call: Call): void {
+    this.#link.request(frame, id, call);
+    if (call.task !== undefined) setImmediate(failpoint, 'task.sent'); // the written frame is flushed first
+  }
+
+  #giveUp(id: string, reason: string): void {
+    if (this.#link.drop(id)) this.#session.cancel(id, reason);
+  }
+
+  #reply(frame: Buffer): void {
+    this.#health.noise();
+    if (!this.#link.reply(frame)) this.#ended('it asks, but does not read the answers', false);
+  }
+
+  #ready(facts: Facts): void {
+    this.#member.facts = facts;
+    this.#tell({ type: 'connection.ready' });
+    this.#health.start();
+    // A new function for each session: levels and subscriptions of the last session do not hold in this one.
+    this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
+  }
+
+  #ended(why: string, isFinal: boolean): void {
+    this.#why = why;
+    this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
+  }
+}
+
+/**
+ * Messages of a server that have no place in the protocol are dropped: a line of text, an answer to no request, a late one.
+ * They are logged at a bounded pace for those who debug the server.
+ */
+function droppedLog(logger: Logger): (why: string, line: Buffer) => void {
+  const pace = allowance(20);
+  return (why, line) => {
+    if (!pace.take()) return;
+    const missing = pace.forget();
+    const excerpt = line.subarray(0, 200).toString('utf8');
+    logger.warn({ source: 'protocol', excerpt, ...(missing > 0 && { missing }) }, `dropped ${why}`);
+  };
+}
