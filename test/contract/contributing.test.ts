@@ -35,7 +35,7 @@ describe('paths', () => {
     'README.md',
     'CONTRIBUTING.md',
     'machines/README.md',
-    ...paths.filter((path) => /^docs\/\w+\.md$/.test(path)),
+    ...paths.filter((path) => /^docs\/.*\.md$/.test(path)),
   ];
 
   /** Paths from the top, or below src as a page about src may write them; and names of files alone. */
