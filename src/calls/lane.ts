@@ -6,7 +6,8 @@ import type { Failure } from '../protocol/failures.ts';
 import { mayBeCancelled } from '../protocol/methods.ts';
 import type { Call, Outcome } from './call.ts';
 import { type Caller, Callers } from './callers.ts';
-import { type Gate, outcomes } from './outcomes.ts';
+import { answers, type Gate, outcomes } from './outcomes.ts';
+import { NO_PERMITS, type Permits, type Tell } from './permits.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { Queue } from './queue.ts';
 import { canAsk, type Effects, hasEnded, type InFlight, MAY_PROGRESS, type Owner, whenEnded } from './request.ts';
@@ -29,23 +30,6 @@ export type Peer = {
   hasRoom(): boolean;
 };
 
-/** Makes a step of the request that somebody was asked about. False when it does not wait for that any more. */
-export type Tell = (event: 'clear' | 'ask' | 'approved' | 'denied' | 'visited' | 'unvisited', why?: Failure) => boolean;
-
-/** Whose word a call needs before it is sent, or sent again. */
-export type Permits = {
-  /** On the path of every call. `defer`: it is known once the server has said what it offers. */
-  needOf(call: Call): 'clear' | 'defer' | 'ask';
-  /** Tells `clear` or `ask` once that is known. */
-  awaitList(request: InFlight, tell: Tell): void;
-  /** Tells `approved`, or `denied` and why. */
-  askApproval(request: InFlight, tell: Tell): void;
-  /** Whether the error that the server has answered with wants addresses visited that somebody here can be asked to visit. */
-  wantsVisits(request: InFlight): boolean;
-  /** Tells `visited` or `unvisited`. */
-  askVisits(request: InFlight, tell: Tell): void;
-};
-
 export type LaneOptions = {
   readonly server: string;
   readonly settings: LaneSettings;
@@ -66,14 +50,6 @@ export type LaneOptions = {
 
 /** An ask ends before the call that it is about can wait no longer, and says why better than a deadline. */
 const ASK_GRACE_MS = 1_000;
-const NO_PERMITS: Permits = {
-  needOf: () => 'clear',
-  awaitList: (_, tell) => void tell('clear'),
-  askApproval: (_, tell) => void tell('approved'),
-  wantsVisits: () => false,
-  askVisits: (_, tell) => void tell('unvisited'),
-};
-
 export const createLane = (options: LaneOptions): Lane => new Lane(options);
 
 export class Lane implements Owner {
@@ -109,7 +85,15 @@ export class Lane implements Owner {
     this.#say = outcomes(options.server);
     this.#callers = new Callers(options.requests.world);
     this.#lastActiveAt = options.requests.world.now();
-    this.effects = { ...this.#waits(), ...this.#way(), ...this.#answers() };
+    this.effects = {
+      ...this.#waits(),
+      ...this.#way(),
+      ...answers(
+        this.#say,
+        () => this.#gate,
+        (...end) => this.#finish(...end),
+      ),
+    };
   }
 
   // ── Calls come in ──────────────────────────────────────────────────────────
@@ -308,7 +292,9 @@ export class Lane implements Owner {
   }
 
   get idleMs(): number {
-    return this.#isIdle() && this.#queue.length === 0 ? this.#requests.world.now() - this.#lastActiveAt : 0;
+    return this.#isIdle() && this.#queue.length + this.#deferred.size === 0
+      ? this.#requests.world.now() - this.#lastActiveAt
+      : 0;
   }
 
   /** Callers' requests at the server; our own do not count. */
@@ -490,27 +476,6 @@ export class Lane implements Owner {
         if (canAsk(request.call)) this.#callers.abandon(request.id, request.call);
         if (mayBeCancelled(request.call.method)) this.#peer?.cancel(request.id, request.why);
       },
-    };
-  }
-
-  #answers() {
-    const say = this.#say;
-    const refusedOr = (request: InFlight, other: Outcome): Outcome =>
-      request.refusal ? say.refused(request.refusal) : other;
-    const end = (outcomeOf: (request: InFlight) => Outcome) => (request: InFlight) =>
-      this.#finish(request, outcomeOf(request));
-    return {
-      answerResult: end((request) => say.result(request.body)),
-      answerError: end((request) => say.rejected(request.body)),
-      answerSentBack: (request: InFlight) => this.#finish(request, say.rejected(request.body), true),
-      answerCancelledUnsent: end((request) => say.cancelled(request, this.#gate, 'not sent')),
-      answerCancelledRejected: end((request) => say.cancelled(request, this.#gate, 'failed')),
-      answerCancelled: end((request) => say.cancelled(request, this.#gate, 'outcome unknown')),
-      answerTimeoutUnsent: end((request) => say.timeout(request, this.#gate, 'not sent')),
-      answerTimeout: end((request) => say.timeout(request, this.#gate, 'outcome unknown')),
-      answerRefused: end((request) => refusedOr(request, say.refusal(this.#gate))),
-      answerUnsent: end((request) => refusedOr(request, say.gone(request, this.#gate, 'not sent'))),
-      answerLost: end((request) => refusedOr(request, say.gone(request, this.#gate, 'outcome unknown'))),
     };
   }
 }

@@ -64,6 +64,28 @@ export function outcomes(server: string) {
   };
 }
 
+type Finish = (request: InFlight, outcome: Outcome, isRecorded?: boolean) => void;
+
+/** The answers that the chart of a request orders, each with what its caller is told. */
+export function answers(say: Outcomes, gate: () => Gate, finish: Finish) {
+  const refusedOr = ({ refusal }: InFlight, other: Outcome): Outcome => (refusal ? say.refused(refusal) : other);
+  const answer = (outcomeOf: (request: InFlight) => Outcome) => (request: InFlight) =>
+    finish(request, outcomeOf(request));
+  return {
+    answerResult: answer(({ body }) => say.result(body)),
+    answerError: answer(({ body }) => say.rejected(body)),
+    answerSentBack: (request: InFlight) => finish(request, say.rejected(request.body), true),
+    answerCancelledUnsent: answer((request) => say.cancelled(request, gate(), 'not sent')),
+    answerCancelledRejected: answer((request) => say.cancelled(request, gate(), 'failed')),
+    answerCancelled: answer((request) => say.cancelled(request, gate(), 'outcome unknown')),
+    answerTimeoutUnsent: answer((request) => say.timeout(request, gate(), 'not sent')),
+    answerTimeout: answer((request) => say.timeout(request, gate(), 'outcome unknown')),
+    answerRefused: answer((request) => refusedOr(request, say.refusal(gate()))),
+    answerUnsent: answer((request) => refusedOr(request, say.gone(request, gate(), 'not sent'))),
+    answerLost: answer((request) => refusedOr(request, say.gone(request, gate(), 'outcome unknown'))),
+  };
+}
+
 const IS_ERROR = Buffer.from('"isError"');
 
 /** Looks for the member only where the bytes occur at all: most results never mention it. */

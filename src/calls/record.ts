@@ -22,9 +22,22 @@ export function createRecorder(store: Store, daemon: string, mask: (text: string
     const code = outcome.ok ? 0 : rpcCodeOf(outcome.failure);
     const error = outcome.ok ? '' : mask(outcome.failure.message);
     const bytesOut = outcome.ok ? outcome.result.length : 0;
-    const about = [Date.now(), daemon, door, principal, requestId, server, method, mask(name), verdict];
-    about.push(code, error, micros, call.params.length, bytesOut);
-    store.write('addAudit', about);
+    store.write('addAudit', [
+      Date.now(),
+      daemon,
+      door,
+      principal,
+      requestId,
+      server,
+      method,
+      mask(name),
+      verdict,
+      code,
+      error,
+      micros,
+      call.params.length,
+      bytesOut,
+    ]);
     if (outcome.ok) logger.info({ method, target: name, principal, micros, verdict }, 'call');
     else logger.warn({ method, target: name, principal, micros, verdict, error }, 'call');
   };

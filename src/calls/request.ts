@@ -1,12 +1,14 @@
 // One request in flight, and the two ways to drive it through its chart: by the table that the chart is lowered to, the default,
 // or as a real XState actor for whoever wants to inspect one. Both make the same steps; a contract test runs over both.
 
-import { type AnyMachineSnapshot, createActor, getNextTransitions, initialTransition, transition } from 'xstate';
+import { createActor } from 'xstate';
+import { lowered, type Row } from '../../machines/lowered.ts';
 import { type RequestEffect, type RequestEvent, requestMachine } from '../../machines/request.ts';
 import type { Failure } from '../protocol/failures.ts';
 import { mayAsk, mayProgress, methodNames } from '../protocol/methods.ts';
 import type { Call } from './call.ts';
 
+export type EventType = RequestEvent['type'];
 export type Progress = { progress: number; total?: number; message?: string };
 
 /** Methods that a server may take its time for: their deadline moves with its progress. */
@@ -45,7 +47,7 @@ export type InFlight = {
   withdraw: (() => void) | undefined;
   /** Those who want to know when it has ended; hardly ever anybody. */
   onEnded: Set<() => void> | undefined;
-  row: Row;
+  row: Row<EventType, RequestEffect>;
   /** Its actor, where requests are driven as actors. */
   send: ((event: EventType) => void) | undefined;
 };
@@ -57,6 +59,7 @@ export type Owner = {
   overdue(request: InFlight): void;
 };
 
+const FIRST_ROW = lowered<EventType, RequestEffect>(requestMachine);
 const NOTHING = Buffer.alloc(0);
 
 export type Limits = { readonly timeoutMs: number; readonly maxTimeoutMs: number };
@@ -98,43 +101,6 @@ export function whenEnded(request: InFlight, listener: () => void): () => void {
   request.onEnded = listeners.add(listener);
   return () => listeners.delete(listener);
 }
-
-// ── The table ────────────────────────────────────────────────────────────────
-
-export type EventType = RequestEvent['type'];
-export type Row = {
-  readonly state: string;
-  readonly isFinal: boolean;
-  readonly steps: { readonly [event in EventType]?: Step };
-};
-export type Step = { readonly next: Row; readonly effects: readonly RequestEffect[] };
-
-/**
- * Lowers the chart to a table, once, by walking it with XState itself. The chart stays the one definition; the table only makes
- * a step cost a property look-up, because an actor per request costs more than the request. Returns the row in which every
- * request begins; all other rows are reached from it.
- */
-export function lowerRequest(): Row {
-  const [initial] = initialTransition(requestMachine);
-  return rowOf(initial, new Map());
-}
-
-function rowOf(snapshot: AnyMachineSnapshot, rows: Map<string, Row>): Row {
-  const state = String(snapshot.value);
-  const known = rows.get(state);
-  if (known) return known;
-  const steps: { [event in EventType]?: Step } = {};
-  const row: Row = { state, isFinal: snapshot.status === 'done', steps };
-  rows.set(state, row);
-  for (const { eventType } of getNextTransitions(snapshot)) {
-    const type = eventType as EventType;
-    const [next, actions] = transition(requestMachine, snapshot as never, { type });
-    steps[type] = { next: rowOf(next, rows), effects: actions.map((action) => action.type as RequestEffect) };
-  }
-  return row;
-}
-
-const FIRST_ROW = lowerRequest();
 
 // ── The drivers ──────────────────────────────────────────────────────────────
 

@@ -2,8 +2,17 @@
 
 export type Rules = { readonly allow?: string[] | undefined; readonly deny?: string[] | undefined };
 
+/** By the rules of a configuration, which are the same object until they change: every call asks. */
+const known = new WeakMap<Rules, (name: string) => boolean>();
+
 /** Whether a name is among those that are allowed and none of those that are denied. */
-export function permission({ allow, deny }: Rules): (name: string) => boolean {
+export function permission(rules: Rules): (name: string) => boolean {
+  const made = known.get(rules) ?? compiled(rules);
+  known.set(rules, made);
+  return made;
+}
+
+function compiled({ allow, deny }: Rules): (name: string) => boolean {
   const denied = deny?.map(glob) ?? [];
   const allowed = allow?.map(glob);
   return (name) => !denied.some((matches) => matches(name)) && (!allowed || allowed.some((matches) => matches(name)));

@@ -3,6 +3,8 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
+import type { Bus } from '../bus/bus.ts';
+import type { Events } from '../bus/events.ts';
 import type { Config } from '../config/schema.ts';
 import { type ControlDoor, openControl } from '../doors/control.ts';
 import { type NatsDoor, natsDoor, type Offer } from '../doors/nats/door.ts';
@@ -13,11 +15,13 @@ import { environmentOf, type Status, statusOf } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
+import type { Store } from '../store/store.ts';
 import { realWorld } from '../world/world.ts';
 import type { Configuration, Reloading } from './configuration.ts';
 import { type HostDoors, openHostDoors } from './host-doors.ts';
 import { familyOf } from './leftovers.ts';
-import type { Assembly } from './parts.ts';
+import type { SharedOptions } from './options.ts';
+import type { PluginHost } from './plugins.ts';
 import type { Serving } from './serving.ts';
 
 export type Doors = Awaited<ReturnType<typeof openDoors>>;
@@ -26,9 +30,17 @@ export type Doors = Awaited<ReturnType<typeof openDoors>>;
 const WITHDRAW_MS = 1_000;
 const SETTLE_MS = 15_000;
 
-export async function openDoors(options: Assembly) {
+export type DoorsParts = {
+  readonly serving: Serving;
+  readonly bus: Bus;
+  readonly store: Store;
+  readonly events: Events;
+  readonly plugins: PluginHost;
+};
+
+export async function openDoors(options: SharedOptions, parts: DoorsParts) {
   const { configuration, paths, log } = options;
-  const serving = options.part('serving');
+  const { serving, bus, events } = parts;
   const { sessions } = serving.hosting;
   let nats: NatsDoor | undefined;
   const reloading = reloadingOf(serving, configuration, (offer) => nats?.offer(offer));
@@ -40,8 +52,8 @@ export async function openDoors(options: Assembly) {
     tasks: serving.tasking.api,
     roots: serving.roots,
     oauth: serving.logins,
-    status: () => statusHere(options, serving, hosts),
-    environment: () => environmentOf(options.part('bus'), hosts.status, hosts.token),
+    status: () => statusHere(options, parts, hosts),
+    environment: () => environmentOf(bus, hosts.status, hosts.token),
     reload: () => configuration.reload(reloading),
     stop: options.stop,
   };
@@ -49,7 +61,7 @@ export async function openDoors(options: Assembly) {
   const mcp = pipeDoor({ world: realWorld, sessions, onFault });
   const control: ControlDoor = await openControl({ path: paths.socket, ports, mcp });
   const watcher = configuration.watch(reloading);
-  void announce(options, serving, hosts);
+  void announce(options, parts, hosts);
 
   return {
     /** The door of an earlier connection is closed: subscriptions belong to their connection. */
@@ -63,7 +75,7 @@ export async function openDoors(options: Assembly) {
         ports,
         sessions,
         onProgress(requestId, caller, signal) {
-          if (signal.type === 'progress') options.part('events').progress(requestId, caller, signal);
+          if (signal.type === 'progress') events.progress(requestId, caller, signal);
         },
         onTrouble: (error) => log.logger.warn(sentence(error)),
       });
@@ -108,15 +120,15 @@ const offerOf = ({ servers, profiles }: Config): Offer => ({
   profiles: Object.keys(profiles).map((profile) => `@${profile}`),
 });
 
-function statusHere(options: Assembly, serving: Serving, hosts: HostDoors): Status {
-  const { part, paths, configuration } = options;
+function statusHere(options: SharedOptions, { serving, bus, store, plugins }: DoorsParts, hosts: HostDoors): Status {
+  const { paths, configuration } = options;
   const { fleet, catalog, hosting, asking, tasking } = serving;
   return statusOf({
-    bus: part('bus'),
-    store: part('store'),
+    bus,
+    store,
     fleet,
     catalog,
-    plugins: part('plugins').status,
+    plugins: plugins.status,
     http: hosts.status,
     sessions: hosting.sessions.count,
     asks: { open: asking.count() },
@@ -135,13 +147,14 @@ function statusHere(options: Assembly, serving: Serving, hosts: HostDoors): Stat
 }
 
 /** The first word to a person waits until every server has shown what becomes of it. */
-async function announce(options: Assembly, { fleet, catalog }: Serving, hosts: HostDoors): Promise<void> {
+async function announce(options: SharedOptions, { serving, bus }: DoorsParts, hosts: HostDoors): Promise<void> {
+  const { fleet, catalog } = serving;
   const isOpening = ({ server, state }: Member) =>
     state === 'opening' || (state === 'ready' && !catalog.get(server, 'tools').isFresh);
   await untilNews([fleet.watch, catalog.watch], () => !fleet.members().some(isOpening), SETTLE_MS);
   options.say.started({
     version: VERSION,
-    bus: options.part('bus').status(),
+    bus: bus.status(),
     http: hosts.status,
     members: fleet.members(),
     tools: ({ server }) => catalog.get(server, 'tools').entries.length,

@@ -11,7 +11,7 @@ import type { HttpStatus } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
 import type { Hosting } from '../sessions/hosting.ts';
 import { realWorld } from '../world/world.ts';
-import type { PartsOptions } from './parts.ts';
+import type { PartsOptions } from './options.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;

@@ -10,37 +10,22 @@ import { createModels, type Models } from '../asks/models/models.ts';
 import { type Bus, createBus } from '../bus/bus.ts';
 import { createEvents, type Events } from '../bus/events.ts';
 import { outbox } from '../bus/outbox.ts';
-import { type Subjects, subjects } from '../bus/subjects.ts';
+import { subjects } from '../bus/subjects.ts';
 import { daemonName } from '../config/names.ts';
-import type { Paths } from '../config/paths.ts';
-import type { Config } from '../config/schema.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
 import { endMarked } from '../servers/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Announcer } from './announce.ts';
-import { type Configuration, createConfiguration } from './configuration.ts';
+import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
+import type { PartsOptions, SharedOptions } from './options.ts';
 import { type PluginHost, pluginView, startPlugins } from './plugins.ts';
 import { createServing, type Serving } from './serving.ts';
 
-export type PartsOptions = {
-  readonly paths: Paths;
-  readonly env: NodeJS.ProcessEnv;
-  readonly log: Log;
-  readonly config: Config;
-  readonly say: Announcer;
-  /** What `up --http` was given. */
-  readonly http?: string;
-  readonly stop: () => void;
-  readonly crash: (why: string) => void;
-  readonly stateOf: () => string;
-};
 /** What exists once its part is open. */
-export type Built = {
+type Built = {
   store: Store;
   clock: Clock;
   events: Events;
@@ -54,13 +39,9 @@ export type Built = {
   heart: NodeJS.Timeout;
 };
 /** Throws for a part that is not open yet: the daemon's machine opens them in order. */
-export type PartOf = <Name extends keyof Built>(name: Name) => Built[Name];
+type PartOf = <Name extends keyof Built>(name: Name) => Built[Name];
 
-export type Assembly = PartsOptions & {
-  readonly name: string;
-  readonly startedAt: number;
-  readonly subjects: Subjects;
-  readonly configuration: Configuration;
+export type Assembly = SharedOptions & {
   readonly built: Partial<Built>;
   readonly part: PartOf;
   /** Plugins that watch servers; they are there before the servers are. */
@@ -149,13 +130,19 @@ async function openPlugins({ config, log, built, part, watchers }: Assembly): Pr
   const models = createModels({ budget: createBudget(part('store')), logger });
   built.models = models;
   const root = config.nats.subject;
-  const viewFor = (plugin: string) => pluginView({ plugin, part, models, log, watchers, root });
+  const viewFor = (plugin: string) =>
+    pluginView({ plugin, serving: () => part('serving'), events: part('events'), models, log, watchers, root });
   built.plugins = await startPlugins(config.plugins, viewFor, logger);
 }
 
 async function openServers(assembly: Assembly): Promise<void> {
-  const { config, say, built, watchers } = assembly;
-  const serving = createServing(assembly);
+  const { config, say, built, part, watchers } = assembly;
+  const serving = createServing(assembly, {
+    store: part('store'),
+    clock: part('clock'),
+    events: part('events'),
+    models: part('models'),
+  });
   const { fleet } = serving;
   built.serving = serving;
   fleet.watch((member) => {
@@ -174,7 +161,13 @@ async function openServers(assembly: Assembly): Promise<void> {
 async function openDoorsPart(assembly: Assembly): Promise<void> {
   const { name, paths, startedAt, built, part } = assembly;
   await part('bus').tried();
-  const doors = await openDoors(assembly);
+  const doors = await openDoors(assembly, {
+    serving: part('serving'),
+    bus: part('bus'),
+    store: part('store'),
+    events: part('events'),
+    plugins: part('plugins'),
+  });
   built.doors = doors;
   if (built.nc) part('serving').online(built.nc);
   if (built.nc) doors.openNats(built.nc);

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
 import type { Models } from '../asks/models/models.ts';
+import type { Events } from '../bus/events.ts';
 import { mendName } from '../config/names.ts';
 import type { Config, PluginConfig } from '../config/schema.ts';
 import type { PluginStatus } from '../operations/status.ts';
@@ -16,7 +17,7 @@ import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
 import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { PartOf } from './parts.ts';
+import type { Serving } from './serving.ts';
 
 export type PluginHost = { readonly status: readonly PluginStatus[]; close(): Promise<void> };
 
@@ -82,16 +83,18 @@ function moduleOf(name: string, from: string): string {
 
 type ViewOptions = {
   readonly plugin: string;
-  readonly part: PartOf;
+  /** The servers are there after the plugins. */
+  readonly serving: () => Serving;
+  readonly events: Pick<Events, 'send'>;
   readonly models: Pick<Models, 'offer'>;
   readonly log: Log;
   readonly watchers: Set<(server: string) => void>;
   readonly root: string;
 };
 
-export function pluginView({ plugin, part, models, log, watchers, root }: ViewOptions): Troupe {
+export function pluginView({ plugin, serving, events, models, log, watchers, root }: ViewOptions): Troupe {
   const view = (name: string): ServerView | undefined => {
-    const { fleet, catalog } = part('serving');
+    const { fleet, catalog } = serving();
     const member = fleet.member(name);
     return member && { name, state: member.state, tools: catalog.get(member.server, 'tools').entries.length };
   };
@@ -102,7 +105,7 @@ export function pluginView({ plugin, part, models, log, watchers, root }: ViewOp
   return {
     logger,
     servers: () =>
-      part('serving')
+      serving()
         .fleet.members()
         .flatMap(({ name }) => view(name) ?? []),
     watch(listener) {
@@ -116,7 +119,7 @@ export function pluginView({ plugin, part, models, log, watchers, root }: ViewOp
     },
     call: (server, tool, args) =>
       new Promise((resolve, reject) => {
-        const isKnown = part('serving').fleet.submit({
+        const isKnown = serving().fleet.submit({
           requestId: randomUUID(),
           server,
           method: 'tools/call',
@@ -131,7 +134,7 @@ export function pluginView({ plugin, part, models, log, watchers, root }: ViewOp
         });
         if (!isKnown) reject(new TroupeError('unknownServer', `there is no server ${server}`));
       }),
-    publish: (subject, payload) => part('events').send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
+    publish: (subject, payload) => events.send(`${root}.plugin.${plugin}.${subject}`, Buffer.from(payload)),
     mask: (mask) =>
       log.addMask((text) => {
         try {

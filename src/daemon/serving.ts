@@ -4,6 +4,7 @@
 import type { NatsConnection } from 'nats';
 import { type Asking, createAsking } from '../asks/asking.ts';
 import { createAttend } from '../asks/host.ts';
+import type { Models } from '../asks/models/models.ts';
 import { createPermissions } from '../asks/waiting/permissions.ts';
 import type { Events } from '../bus/events.ts';
 import { createRecorder } from '../calls/record.ts';
@@ -18,18 +19,26 @@ import type { OAuth } from '../servers/oauth/oauth.ts';
 import { hasRemote, loadRemote } from '../servers/remote/loader.ts';
 import { createUpkeep } from '../servers/upkeep.ts';
 import { createHosting, type Hosting } from '../sessions/hosting.ts';
+import type { Clock } from '../store/clock.ts';
 import { isHeld } from '../store/lock.ts';
 import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
 import { realWorld } from '../world/world.ts';
 import { familyOf, markerOf } from './leftovers.ts';
-import type { Assembly } from './parts.ts';
+import type { SharedOptions } from './options.ts';
 
 export type Serving = ReturnType<typeof createServing>;
 
-export function createServing({ part, paths, env, log, config, subjects, name, configuration, crash }: Assembly) {
-  const [store, clock, events, models] = [part('store'), part('clock'), part('events'), part('models')];
+export type ServingParts = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly models: Models;
+};
+
+export function createServing(options: SharedOptions, { store, clock, events, models }: ServingParts) {
+  const { paths, env, log, config, subjects, name, configuration, crash } = options;
   const current = () => configuration.current;
   const { logger } = log;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));

@@ -13,21 +13,32 @@ import type { Member } from './member.ts';
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
   if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
   const { server, facts } = member;
-  const fail = (code: FailureCode, message: string): Failure => ({ code, delivery: 'not sent', message, server });
   if (call.method === 'tools/call' && !isAllowed(member, call.name))
-    return fail(
+    return unsent(
+      server,
       'unauthorized',
       `tool ${call.name} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
-  if (facts && !offers(facts, call.method)) return fail('unsupported', notOffered(server, call.method));
+  if (facts && !offers(facts, call.method)) return unsent(server, 'unsupported', notOffered(server, call.method));
   const kind = rowOf(call.method)?.target?.kind;
   if (!hasName(kind)) return undefined; // a resource may exist unlisted
   const { isFresh, names } = catalog.get((member.first ?? member).name, kind);
   if (!isFresh || names.has(call.name)) return undefined;
   const guess = nearest(call.name, [...names].slice(0, 500));
   const hint = guess ? `did you mean ${guess}?` : `see troupe ${kind} ${server}`;
-  return fail('unknownName', `server ${server} has no ${kind.slice(0, -1)} ${call.name.slice(0, 128)}; ${hint}`);
+  return unsent(
+    server,
+    'unknownName',
+    `server ${server} has no ${kind.slice(0, -1)} ${call.name.slice(0, 128)}; ${hint}`,
+  );
 }
+
+const unsent = (server: string, code: FailureCode, message: string): Failure => ({
+  code,
+  delivery: 'not sent',
+  message,
+  server,
+});
 
 /** For what is answered without asking the server: no empty list of what it does not have, no subscription in vain. */
 export function mustOffer(member: Member | undefined, method: string): void {

@@ -165,7 +165,9 @@ export function operation(name: WriteName, params: Params): SizedOp {
     throw new TroupeError('internal', `The statement ${name} takes ${arityOf[name]} values, not ${params.length}.`);
   let bytes = 64;
   let hasSlice = false;
-  for (const value of params) {
+  // By index: iterators of the values of every audit row were an eighth of all that a call allocates.
+  for (let at = 0; at < params.length; at++) {
+    const value = params[at];
     if (typeof value === 'string') bytes += value.length;
     else if (value instanceof Uint8Array) {
       bytes += value.byteLength;

@@ -60,7 +60,8 @@ export function pack(ops: readonly (Op | null)[]): Packed {
       last = [name, 1];
       runs.push(last);
     }
-    if (op) for (const value of op.params) values.push(value);
+    // By index: see `operation`.
+    if (op) for (let at = 0; at < op.params.length; at++) values.push(op.params[at] as Value);
   }
   return { runs, values };
 }

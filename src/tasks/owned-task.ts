@@ -1,18 +1,18 @@
 // One task that this daemon owns: a record that the chart in machines/task.ts drives, lowered to a table. An event that the
 // task's state does not know, such as a second answer or the end of a write that came too late, changes nothing.
 
+import { lowered, type Row } from '../../machines/lowered.ts';
 import { type TaskEffect, type TaskEvent, taskMachine } from '../../machines/task.ts';
 import type { Outcome, Signal, UpstreamTask } from '../calls/call.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import type { TaskRow } from '../store/rows.ts';
-import { type Lowered, lower } from '../world/lowered.ts';
 import type { Order } from './task.ts';
 
 export type TaskEventType = TaskEvent['type'];
 
 /** A plain record: it is made and dropped for every task. */
 export type OwnedTask = {
-  state: Lowered<TaskEventType, TaskEffect>;
+  state: Row<TaskEventType, TaskEffect>;
   /** As this daemon has last written it, or given it to the disk to write. */
   row: TaskRow;
   readonly params: Buffer;
@@ -51,7 +51,7 @@ export type Effects = { readonly [effect in TaskEffect]: (task: OwnedTask, broug
 /** Makes one step; false when the task's state does not know the event. */
 export type Send = (task: OwnedTask, event: TaskEventType, brought?: Brought) => boolean;
 
-const FIRST = lower<TaskEventType, TaskEffect>(taskMachine);
+const FIRST = lowered<TaskEventType, TaskEffect>(taskMachine);
 const NOTHING: Brought = {};
 
 export const newTask = (row: TaskRow, params: Buffer, canAnswer?: Order['canAnswer']): OwnedTask => ({
@@ -71,7 +71,7 @@ export const newTask = (row: TaskRow, params: Buffer, canAnswer?: Order['canAnsw
 /** An effect may bring the next event at once: the state has changed by then, and such effects come last in their step. */
 export function taskDriver(effects: () => Effects, onTrouble: (error: unknown) => void): Send {
   return function send(task, event, brought = NOTHING) {
-    const step = task.state.step(event);
+    const step = task.state.steps[event];
     if (!step) return false;
     task.state = step.next;
     if (brought.row) task.row = brought.row;

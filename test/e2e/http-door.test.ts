@@ -6,7 +6,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
-import { BOTH, listenTo, rawTo } from '../support/http-door.ts';
+import { BOTH, jsonIn, listenTo, rawTo } from '../support/http-door.ts';
 
 let d: Daemon;
 let url = '';
@@ -29,7 +29,7 @@ async function post(message: object, headers: Record<string, string> = {}, path 
     ...{ method: 'POST', reset: true, body, headers: { 'content-type': 'application/json', accept: BOTH, ...headers } },
   });
   const text = await answer.body.text();
-  return { status: answer.statusCode, headers: answer.headers, text, json: text ? JSON.parse(text) : undefined };
+  return { status: answer.statusCode, headers: answer.headers, text, json: jsonIn(text) };
 }
 async function enter(headers: Record<string, string> = {}, path = '/mcp') {
   const { headers: said } = await post({ method: 'initialize', params: PARAMS }, headers, path);

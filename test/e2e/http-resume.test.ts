@@ -8,7 +8,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
-import { BOTH, listenTo } from '../support/http-door.ts';
+import { BOTH, jsonIn, listenTo } from '../support/http-door.ts';
 
 let d: Daemon;
 let url = '';
@@ -37,7 +37,7 @@ async function post({ mine, path }: Entered, message: object) {
   const body = JSON.stringify({ jsonrpc: '2.0', ...message });
   const answer = await request(`${url}${path}`, { method: 'POST', headers: { ...JSON_TYPE, ...mine }, body });
   const text = await answer.body.text();
-  return { status: answer.statusCode, json: text ? JSON.parse(text) : undefined };
+  return { status: answer.statusCode, json: jsonIn(text) };
 }
 const call = ({ mine, path }: Entered, name: string, args: object) => {
   lastId += 1;

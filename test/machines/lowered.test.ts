@@ -42,5 +42,5 @@ it('keeps actions of leaving, going and arriving in this order, and no step for 
   const first = lowered<string, string>(createMachine({ initial: 'a', states }));
   expect(Object.keys(first.steps)).toEqual(['go']);
   expect(first.steps.go?.effects).toEqual(['left a', 'went', 'came to b', 'came inside']);
-  expect(first.steps.go?.next).toEqual({ state: 'b.inner', steps: {} });
+  expect(first.steps.go?.next).toMatchObject({ state: 'b.inner', isFinal: false, steps: {} });
 });

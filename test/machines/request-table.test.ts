@@ -3,18 +3,19 @@
 
 import { describe, expect, it } from 'vitest';
 import { type AnyMachineSnapshot, type AnyStateMachine, createMachine, initialTransition, transition } from 'xstate';
-import { REQUEST_EFFECTS, requestMachine } from '../../machines/request.ts';
+import { type Row as LoweredRow, lowered } from '../../machines/lowered.ts';
+import { REQUEST_EFFECTS, type RequestEffect, requestMachine } from '../../machines/request.ts';
 import type { Call } from '../../src/calls/call.ts';
 import {
   actorDriver,
   type Driver,
   type Effects,
   type EventType,
-  lowerRequest,
   newRequest,
-  type Row,
   tableDriver,
 } from '../../src/calls/request.ts';
+
+type Row = LoweredRow<EventType, RequestEffect>;
 
 const STATES = requestMachine.config.states as Record<string, { on?: Record<string, unknown> }>;
 const EVENTS = [...new Set(Object.values(STATES).flatMap(({ on = {} }) => Object.keys(on)))] as EventType[];
@@ -46,7 +47,7 @@ function differences(machine: AnyStateMachine, first: Row) {
 }
 
 it('is the same machine in every reachable state under every event', () => {
-  const { found, states } = differences(requestMachine, lowerRequest());
+  const { found, states } = differences(requestMachine, lowered(requestMachine));
   expect(found).toEqual([]);
   expect(states.sort()).toEqual(Object.keys(STATES).sort());
 });
@@ -68,7 +69,7 @@ describe('a comparison that can fail', () => {
     expect(
       differences(
         changed(state, (on) => delete on[event]),
-        lowerRequest(),
+        lowered(requestMachine),
       ).found,
     ).not.toEqual([]);
     const actionsOf = (on: any): string[] => [on[event].actions].flat();
@@ -76,20 +77,20 @@ describe('a comparison that can fail', () => {
       const without = changed(state, (on) => {
         on[event] = { ...on[event], actions: actionsOf(on).filter((action) => action !== lost) };
       });
-      expect(differences(without, lowerRequest()).found).not.toEqual([]);
+      expect(differences(without, lowered(requestMachine)).found).not.toEqual([]);
     }
   });
 
   it.each(chartSteps)('notices that the table lost what it does in %s on %s', (state, event) => {
     const rowIn = (first: Row): any => rows(first).find((row) => row.state === state);
-    const { effects } = rowIn(lowerRequest()).steps[event];
+    const { effects } = rowIn(lowered(requestMachine)).steps[event];
     const mutations = [
       (row: any) => delete row.steps[event],
       (row: any) => Object.assign(row.steps[event], { next: { state: 'elsewhere', isFinal: true, steps: {} } }),
       ...effects.map((_: string, at: number) => (row: any) => row.steps[event].effects.splice(at, 1)),
     ];
     for (const mutate of mutations) {
-      const first = lowerRequest();
+      const first = lowered(requestMachine);
       mutate(rowIn(first));
       expect(differences(requestMachine, first).found).not.toEqual([]);
     }
@@ -121,7 +122,7 @@ function paths(): EventType[][] {
 }
 
 /** Every row, in the order in which they are reached. */
-function rows(first = lowerRequest()): Row[] {
+function rows(first: Row = lowered(requestMachine)): Row[] {
   const found = new Set([first]);
   for (const row of found) for (const step of Object.values(row.steps)) found.add(step.next);
   return [...found];

@@ -2,12 +2,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { createActor, type StateValue, transition } from 'xstate';
+import { lowered, type Row } from '../../machines/lowered.ts';
 import { statusOf, TASK_STATUSES, type TaskEffect, type TaskEvent, taskMachine } from '../../machines/task.ts';
 import type { TaskEventType } from '../../src/tasks/owned-task.ts';
-import { type Lowered, lower } from '../../src/world/lowered.ts';
 import { everyStep, type Step } from '../support/paths.ts';
 
-type State = Lowered<TaskEventType, TaskEffect>;
+type State = Row<TaskEventType, TaskEffect>;
 
 const EVENTS = [
   ...['create', 'created.queued', 'created.dispatching', 'refused', 'taken', 'adopted.queued', 'adopted.followed'],
@@ -255,13 +255,13 @@ describe('whatever happens to a task', () => {
 });
 
 describe('lowered to a table, the chart', () => {
-  const first: State = lower(taskMachine);
+  const first: State = lowered(taskMachine);
 
   it('is the same in every state under every event', () => {
     const states = new Map<string, State>([[JSON.stringify(first.value), first]]);
     for (const { from, event, to, effects } of steps) {
       const state = states.get(JSON.stringify(from.value));
-      const step = state?.step(event.type as TaskEventType);
+      const step = state?.steps[event.type as TaskEventType];
       expect([step?.next.value ?? from.value, step?.effects ?? []]).toEqual([
         to.value,
         effects.map(({ type }) => type),
@@ -293,8 +293,8 @@ describe('lowered to a table, the chart', () => {
     const tabled: string[] = [];
     for (const type of [...way, ...rest, 'ended.failed'] as TaskEventType[]) {
       actor.send({ type });
-      tabled.push(...(state.step(type)?.effects ?? []));
-      state = state.step(type)?.next ?? state;
+      tabled.push(...(state.steps[type]?.effects ?? []));
+      state = state.steps[type]?.next ?? state;
     }
     expect([tabled, state.value]).toEqual([ordered, actor.getSnapshot().value]);
     expect(state.value).toBe('failed');

@@ -243,3 +243,10 @@ function jsonOf(text: string): any {
     return undefined; // not every answer is JSON
   }
 }
+
+/** The body of an answer: JSON, or, when the door took longer than its patience, the last message of a stream. */
+export function jsonIn(text: string): any {
+  const last = text.split('\n').findLast((line) => /^data: ?\{/.test(line));
+  const json = text.startsWith('{') || text.startsWith('[') ? text : last?.replace(/^data: ?/, '');
+  return json === undefined ? undefined : JSON.parse(json);
+}

@@ -35,7 +35,7 @@ export type ApprovalsOptions = {
 };
 
 /** If a server that is ready has not said within this time what it offers, a person is asked instead. */
-export const LIST_MS = 5_000;
+const LIST_MS = 5_000;
 const MAX_REMEMBERED = 10_000;
 const NEVER: Verdict = { when: 'never', fingerprint: '' };
 
@@ -112,6 +112,8 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
     decide,
     /** Whether the list at hand is the server's present one, or no other will come. */
     isListed: (member: Member): boolean => catalog.get(member.name, 'tools').isFresh || !mayBeListed(member),
+    /** How long a server that is ready may still take to say what it offers. */
+    listMs: ({ since }: Member): number => Math.max(0, since + LIST_MS - world.date()) + 1,
     /** What else an approval of this call is good for; empty when the next one is asked about again. */
     onceOf: (member: Member, call: Call): string => verdictOf(member, call.name).fingerprint,
     approved({ logger }: Member, call: Call, fingerprint: string): void {

@@ -2,13 +2,13 @@
 // address was visited (-32042), the word that this was done. The chart of the request owns the wait; here are its questions.
 
 import type { Call, Outcome } from '../../calls/call.ts';
-import type { Tell } from '../../calls/lane.ts';
+import type { Tell } from '../../calls/permits.ts';
 import type { InFlight } from '../../calls/request.ts';
 import { sentence } from '../../protocol/failures.ts';
 import type { Permissions } from '../../servers/fleet.ts';
 import type { Member } from '../../servers/member.ts';
 import type { AskOutcome, Question, Subject } from '../ask.ts';
-import { type ApprovalsOptions, createApprovals, LIST_MS } from './approvals.ts';
+import { type ApprovalsOptions, createApprovals } from './approvals.ts';
 import { approvalOf, notApproved } from './consent.ts';
 import { requiredBy } from './visits.ts';
 
@@ -27,22 +27,27 @@ export type PermissionsOptions = ApprovalsOptions & {
   readonly wake: (member: Member) => void;
 };
 
-/** A call of which it is not known yet whether somebody must be asked. */
-type Undecided = { readonly call: Call; readonly tell: Tell };
+/** The calls to one server of which it is not known yet whether somebody must be asked, and the end of that wait. */
+type Undecided = { readonly waiting: Map<Call, Tell>; stop: () => void };
 /** A call that somebody is asked about, and whose approval would be good for all of its kind. */
 type Once = { readonly call: Call; readonly fingerprint: string; readonly tell: Tell };
 
 export function createPermissions(options: PermissionsOptions): Permissions {
   const { catalog, world, noteVisits, wake } = options;
   const approvals = createApprovals(options);
-  const undecided = new Map<Member, Set<Undecided>>();
+  const undecided = new Map<Member, Undecided>();
   const onces = new Set<Once>();
 
   /** The server has another state, has said what it offers, or has had its time to. */
   function review(member: Member): void {
-    const waiting = undecided.get(member);
-    if (!waiting || !approvals.isListed(member)) return;
-    for (const { call, tell } of [...waiting]) tell(approvals.decide(member, call));
+    const found = undecided.get(member);
+    if (!found) return;
+    if (!approvals.isListed(member)) {
+      found.stop();
+      if (member.state === 'ready') found.stop = world.after(approvals.listMs(member), () => review(member));
+      return;
+    }
+    for (const [call, tell] of [...found.waiting]) tell(approvals.decide(member, call));
   }
 
   catalog.watch((server) => {
@@ -50,16 +55,17 @@ export function createPermissions(options: PermissionsOptions): Permissions {
   });
 
   function awaitList(member: Member, request: InFlight, tell: Tell): void {
-    const waiting = undecided.get(member) ?? new Set();
-    const entry: Undecided = { call: request.call, tell };
-    undecided.set(member, waiting.add(entry));
-    const stop = world.after(LIST_MS, () => review(member));
+    const found = undecided.get(member) ?? { waiting: new Map(), stop: () => {} };
+    undecided.set(member, found);
+    found.waiting.set(request.call, tell);
     request.withdraw = () => {
-      stop();
-      waiting.delete(entry);
-      if (waiting.size === 0) undecided.delete(member);
+      found.waiting.delete(request.call);
+      if (found.waiting.size > 0) return;
+      found.stop();
+      undecided.delete(member);
     };
     wake(member);
+    review(member);
   }
 
   function askApproval(member: Member, request: InFlight, tell: Tell): void {
