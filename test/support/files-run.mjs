@@ -17,7 +17,7 @@ if (folder && isMainThread) {
   process.on('SIGUSR2', () =>
     session.post('Profiler.takePreciseCoverage', (_, { result }) => {
       const ran = result.filter(({ functions }) => functions.some(({ ranges }) => ranges[0].count > 0));
-      const files = ran.flatMap(({ url }) => /\/dist\/src\/(.*)\.js$/.exec(url)?.[1] ?? []);
+      const files = ran.flatMap(({ url }) => /\/dist\/(?:src\/)?(.*)\.js$/.exec(url)?.[1] ?? []);
       const path = join(folder, String(++count));
       writeFileSync(`${path}.new`, JSON.stringify(files.map((file) => `${file}.ts`)));
       renameSync(`${path}.new`, path);
