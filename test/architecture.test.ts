@@ -18,7 +18,7 @@ function filesIn(folder: string, extension = /\.ts$/): string[] {
 }
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
-/** Bottom up: a file imports from its own folder and from those before it. docs/ARCHITECTURE.md draws them. */
+/** Bottom up: a file imports from its own folder and from those before it. docs/ARCHITECTURE.md draws them, top down. */
 const LAYERS = [
   'machines',
   'world',
@@ -93,6 +93,48 @@ describe('who may know whom', () => {
 
   it('every folder of src is a layer', () => {
     expect(filesIn('src').filter((path) => !LAYERS.includes(layerOf(path)))).toEqual([]);
+  });
+
+  it('docs/ARCHITECTURE.md draws these layers, and behind each those that it imports from', () => {
+    const [, drawing = ''] = /## The layers\n[\s\S]*?```\n([\s\S]*?)\n```/.exec(read('docs/ARCHITECTURE.md')) ?? [];
+    const imported = new Set(importsIn('src').map(({ from, to }) => `${layerOf(from)} ${layerOf(to)}`));
+    const lines = LAYERS.toReversed().map((layer) => {
+      const below = LAYERS.toReversed().filter((other) => other !== layer && imported.has(`${layer} ${other}`));
+      return below.length > 0 ? `${layer.padEnd(15)} ▶ ${below.join(' ')}` : layer;
+    });
+    expect(drawing).toBe(lines.join('\n'));
+  });
+
+  it('no file imports itself over others, types left aside', () => {
+    const files = [...filesIn('src'), ...filesIn('machines')];
+    const known = new Map(files.map((path) => [path, importsOf(path).filter(({ isType }) => !isType)]));
+    const isDone = new Set<string>();
+    const cycleFrom = (path: string, way: readonly string[]): readonly string[] => {
+      if (way.includes(path)) return [...way.slice(way.indexOf(path)), path];
+      if (isDone.has(path)) return [];
+      const found = (known.get(path) ?? []).map(({ to }) => cycleFrom(to, [...way, path])).find((each) => each.length);
+      isDone.add(path);
+      return found ?? [];
+    };
+    expect(files.map((path) => cycleFrom(path, [])).filter((cycle) => cycle.length > 0)).toEqual([]);
+  });
+
+  it('NATS and SQLite are known to few', () => {
+    const natsMay = /^src\/(bus|doors\/nats|nats-transport|daemon)\//;
+    const speakers = [
+      'asks/asking',
+      'asks/bus',
+      'sessions/handover',
+      'sessions/hosting',
+      'tasks/peers',
+      'tasks/tasking',
+    ];
+    const natsUsers = importsIn('src').filter(({ from, to }) => to === 'nats' && !natsMay.test(from));
+    expect([...new Set(natsUsers.map(({ from }) => from))]).toEqual(speakers.map((name) => `src/${name}.ts`));
+    const sqliteUsers = importsIn('src').filter(
+      ({ from, to }) => to === 'better-sqlite3' && !from.startsWith('src/store/'),
+    );
+    expect(sqliteUsers.map(({ from }) => from)).toEqual(['src/cli/doctor/machine.ts']); // which version it is, and whether it loads
   });
 
   it('a plugin knows of us only src/plugin/plugin.ts', () => {

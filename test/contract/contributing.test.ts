@@ -1,8 +1,8 @@
-// What the documents for contributors say is true: their links lead somewhere, their commands run, the settings are all
-// named, and the plugin that is shown is the one that is tested.
+// What the documents for contributors say is true: their links and paths lead somewhere, their commands run, the tree and the
+// settings are all named, and the plugin that is shown is the one that is tested.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
 import { settingsSchema } from '../../src/config/schema.ts';
@@ -22,6 +22,62 @@ it.each(['CONTRIBUTING.md', 'docs/PLUGINS.md', 'README.md', 'docs/ARCHITECTURE.m
     expect(links.filter((link) => !existsSync(join(ROOT, dirname(path), link)))).toEqual([]);
   },
 );
+
+describe('paths', () => {
+  const ours = ['src', 'machines', 'test', 'docs', 'plugins', 'examples', 'bench'];
+  const paths = ours.flatMap((folder) => [
+    folder,
+    ...readdirSync(join(ROOT, folder), { recursive: true }).map((path) => join(folder, String(path))),
+  ]);
+  const known = new Set(paths);
+  const names = new Set([...paths, ...readdirSync(ROOT)].map((path) => basename(path)));
+  const documents = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'machines/README.md',
+    ...paths.filter((path) => /^docs\/.*\.md$/.test(path)),
+  ];
+
+  /** Paths from the top, or below src as a page about src may write them; and names of files alone. */
+  const pathsIn = (text: string): string[] =>
+    [...text.matchAll(/(?<![\w./$<>@-])[\w-]+(?:\.[\w-]+)*(?:\/[\w.{},*-]+)*/g)]
+      .map(([path]) => path.replace(/[.,]+$/, ''))
+      .filter(
+        (path) => /\.(ts|mjs|md|jsonc)$/.test(path) || (path.includes('/') && ours.includes(path.split('/')[0] ?? '')),
+      );
+  /** `calls/{lane,queue}.ts` is two paths. */
+  const expand = (path: string): string[] => {
+    const [braces, inner = ''] = /\{([^}]*)\}/.exec(path) ?? [];
+    return braces ? inner.split(',').flatMap((each) => expand(path.replace(braces, each))) : [path];
+  };
+  const isThere = (path: string, document: string): boolean =>
+    path.includes('/') ? ['', 'src', dirname(document)].some((from) => known.has(join(from, path))) : names.has(path);
+
+  it.each(documents)('every path that %s names leads to a file', (document) => {
+    const missing = pathsIn(read(document))
+      .flatMap(expand)
+      .filter((path) => !isThere(path, document));
+    expect([...new Set(missing)]).toEqual([]);
+  });
+
+  it('such a path is found, with and without src, in braces and alone', () => {
+    const named = pathsIn(
+      '`src/calls/lane.ts`, calls/{queue,record}.ts or (gate.ts); in test/machines, not a/b or https://x.org/y',
+    );
+    expect(named).toEqual(['src/calls/lane.ts', 'calls/{queue,record}.ts', 'gate.ts', 'test/machines']);
+    expect(isThere('src/calls/no-such.ts', 'README.md') || isThere('no-such.ts', 'README.md')).toBe(false);
+  });
+
+  it('the tree of docs/ARCHITECTURE.md has every machine and every folder of src', () => {
+    const [, tree = ''] = /## The tree\n+```\n([\s\S]*?)```/.exec(read('docs/ARCHITECTURE.md')) ?? [];
+    const folders = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `${name}/`);
+    const machines = readdirSync(join(ROOT, 'machines')).filter((name) => name.endsWith('.ts'));
+    expect(folders.length).toBeGreaterThan(30);
+    expect([...folders, ...machines].filter((name) => !tree.includes(name))).toEqual([]);
+  });
+});
 
 describe('CONTRIBUTING.md', () => {
   it('names scripts that there are, and tests that there are', () => {
