@@ -47,20 +47,19 @@ const layerOf = (path: string): string => {
   return first !== 'src' ? first : third === undefined ? 'main' : second;
 };
 
-type Import = { readonly from: string; readonly to: string; readonly isType: boolean };
+type Import = { readonly from: string; readonly to: string };
 
 /** Relative imports are resolved to paths of the project, others stay as they are written. */
 function importsOf(path: string): Import[] {
-  const statement = /^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
+  const statement = /^(?:import|export)\s+(?:type\s)?(?:[^'";]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
   const expression = /\bimport\(\s*['"]([^'"]+)['"]/g;
   const resolve = (to: string) => (to.startsWith('.') ? normalize(join(dirname(path), to)) : to);
   return [
-    ...[...read(path).matchAll(statement)].map(([, type, to = '']) => ({
+    ...[...read(path).matchAll(statement)].map(([, to = '']) => ({
       from: path,
       to: resolve(to),
-      isType: !!type,
     })),
-    ...[...read(path).matchAll(expression)].map(([, to = '']) => ({ from: path, to: resolve(to), isType: false })),
+    ...[...read(path).matchAll(expression)].map(([, to = '']) => ({ from: path, to: resolve(to) })),
   ];
 }
 const importsIn = (folder: string) => filesIn(folder).flatMap(importsOf);
@@ -105,9 +104,9 @@ describe('who may know whom', () => {
     expect(drawing).toBe(lines.join('\n'));
   });
 
-  it('no file imports itself over others, types left aside', () => {
+  it('no file imports itself over others, types included', () => {
     const files = [...filesIn('src'), ...filesIn('machines')];
-    const known = new Map(files.map((path) => [path, importsOf(path).filter(({ isType }) => !isType)]));
+    const known = new Map(files.map((path) => [path, importsOf(path)]));
     const isDone = new Set<string>();
     const cycleFrom = (path: string, way: readonly string[]): readonly string[] => {
       if (way.includes(path)) return [...way.slice(way.indexOf(path)), path];

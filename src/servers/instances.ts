@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { isInstance } from '../config/names.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { TroupeError } from '../protocol/failures.ts';
-import type { Member } from './member.ts';
+import { type Member, OWNER } from './member.ts';
 import { meaningOf } from './states.ts';
 
 export type InstancesOptions = {
@@ -15,7 +15,6 @@ export type InstancesOptions = {
   readonly remove: (name: string) => void;
 };
 
-const OWNER = '_';
 const IDLE_STOP_MS = 600_000;
 const MAX_INSTANCES = 32;
 /** One principal with many sessions must leave room for the others. */
@@ -117,10 +116,6 @@ const tenantOf = ({ settings }: ServerConfig, principal: string, holder: string 
 
 export const sessionHolder = (session: string): string =>
   `session-${createHash('sha256').update(session).digest('hex').slice(0, 12)}`;
-
-/** The principal, or the session, that an instance serves. */
-export const principalOf = (instance: string): string =>
-  instance.includes('@') ? instance.slice(instance.indexOf('@') + 1) : OWNER;
 
 /** The configuration of a tenant's own instance, or undefined when the tenant shares the owner's. */
 const ownInstance = (config: ServerConfig, tenant: string): ServerConfig | undefined =>

@@ -3,12 +3,25 @@
 
 import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
+import type { InFlight } from '../calls/request.ts';
 import type { Facts } from '../catalog/facts.ts';
 import type { ServerConfig } from '../config/schema.ts';
-import { principalOf } from './instances.ts';
-import type { Pool } from './pool.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+
+/** The processes among which the calls of one tenant are spread, as a member sees them. */
+export type MemberPool = {
+  /** `wished` is the process that knows something of the request, if it is not just the first. */
+  admit(request: InFlight, wished: Member): void;
+  /** Something has changed: calls that wait are sent, refused, or get one more process. */
+  pump(): void;
+  processes(): Member[];
+  retune(): void;
+  /** The first process goes on alone, until more are needed. */
+  alone(): void;
+  close(): void;
+  readonly queued: number;
+};
 
 export type Member = {
   readonly name: string;
@@ -21,7 +34,7 @@ export type Member = {
   /** For a further process of a pool: the first process, whose lists and subscriptions are those of all. */
   readonly first: Member | undefined;
   /** Once the server is known to ask, the pool takes the calls during which it may; one for all processes of a tenant. */
-  pool: Pool | undefined;
+  pool: MemberPool | undefined;
   /** Called when the server asked, and not on the stream of a call. */
   sawAsking: (() => void) | undefined;
   config: ServerConfig;
@@ -40,6 +53,13 @@ export type Member = {
   /** Asks the server whether it still answers; a connection provides it while there is one. */
   probe: (() => void) | undefined;
 };
+
+/** The principal of the process that everybody shares who has none of their own. */
+export const OWNER = '_';
+
+/** The principal, or the session, that an instance serves. */
+export const principalOf = (instance: string): string =>
+  instance.includes('@') ? instance.slice(instance.indexOf('@') + 1) : OWNER;
 
 type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & {
   readonly onBehalfOf: string | undefined;

@@ -6,7 +6,7 @@ import type { Call } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { Gate } from '../calls/outcomes.ts';
 import { canAsk, type InFlight } from '../calls/request.ts';
-import type { Member } from './member.ts';
+import type { Member, MemberPool } from './member.ts';
 
 export type PoolOptions = {
   readonly first: Member;
@@ -25,7 +25,7 @@ export type PoolOptions = {
 const MAX_HOLDERS = 1_000;
 const ASKING = 'all its processes wait for answers, see troupe inbox';
 
-export class Pool {
+export class Pool implements MemberPool {
   readonly #options: PoolOptions;
   readonly #first: Member;
   readonly #waiting: Lane;
