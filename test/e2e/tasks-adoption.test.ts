@@ -2,13 +2,12 @@
 // what was not sent, says of the rest that nobody can know, and makes no call twice that may not be made twice.
 
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { TaskView } from '../../src/calls/call.ts';
 import { type Beside, beside } from '../support/beside.ts';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
-import { executions, type TaskEnd, type TaskLine, taskLine, watchEnded } from '../support/task-line.ts';
+import { executions, type TaskEnd, type TaskLine, taskLine, upstreamOf, watchEnded } from '../support/task-line.ts';
 import { taskServer } from '../support/task-server.ts';
 
 const UNKNOWN: TaskEnd = { code: 'lost', delivery: 'outcome unknown' };
@@ -168,7 +167,7 @@ test('a task that its server keeps itself is followed by its id, and not made ag
   await b.start();
   await using line = await taskLine(b.socket);
   const { taskId } = await line.create('kept', 'tally', { id, ms: 4_000 });
-  await eventually(() => expect(upstreamOf(taskId)).toMatch(/^kept-/), 15_000);
+  await eventually(() => expect(upstreamOf(d.state, taskId)).toMatch(/^kept-/), 15_000);
   const waiting = survivor.end(taskId);
   await b.kill();
   expect(await waiting).toEqual({ text: id });
@@ -202,12 +201,3 @@ test('within five seconds of the death, whoever waits for the result is told', a
   expect(tookMs).toBeLessThan(SLACK_MS);
   expect(executions(tallies, id)).toBe(1);
 });
-
-function upstreamOf(task: string): unknown {
-  const db = new Sqlite(join(d.state, 'database/troupe.db'), { readonly: true });
-  try {
-    return db.prepare('SELECT upstream FROM tasks WHERE id = ?').pluck().get(task);
-  } finally {
-    db.close();
-  }
-}

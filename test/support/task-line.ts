@@ -96,6 +96,16 @@ export function noted(file: string): string[] {
 
 export const executions = (file: string, id: string): number => noted(file).filter((each) => each === id).length;
 
+/** The task that the server has made of it, once the daemon has written that down. */
+export function upstreamOf(state: string, task: string): unknown {
+  const db = new Database(join(state, 'database/troupe.db'), { readonly: true });
+  try {
+    return db.prepare('SELECT upstream FROM tasks WHERE id = ?').pluck().get(task);
+  } finally {
+    db.close();
+  }
+}
+
 /** From now on the database notes whatever changes a task that has ended; ask for that with the function it returns. */
 export function watchEnded(state: string): () => unknown[] {
   const path = join(state, 'database/troupe.db');
