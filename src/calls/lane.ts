@@ -88,8 +88,8 @@ export class Lane implements Owner {
     this.#callers = new Callers(options.requests.world);
     this.#lastActiveAt = options.requests.world.now();
     this.effects = {
-      ...this.#waits(),
-      ...this.#way(),
+      ...this.#waitingEffects(),
+      ...this.#sendingEffects(),
       ...answers(
         this.#say,
         () => this.#gate,
@@ -416,7 +416,7 @@ export class Lane implements Owner {
 
   // ── The effects of the request's chart ─────────────────────────────────────
 
-  #waits() {
+  #waitingEffects() {
     const { requests, place = (request: InFlight) => this.admit(request) } = this.#options;
     const { world, deadlines } = requests;
     const tellOf =
@@ -456,7 +456,7 @@ export class Lane implements Owner {
     };
   }
 
-  #way() {
+  #sendingEffects() {
     const { requests, onAttempt } = this.#options;
     const enqueued = (request: InFlight): void => {
       if (isOutage(this.#gate)) this.#limitPatience(request);
