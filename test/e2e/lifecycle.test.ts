@@ -10,7 +10,7 @@ import { type Workplace, workplace } from '../support/cli.ts';
 import { askControl } from '../support/control.ts';
 import { type Daemon, daemon, fixture, isAlive, replyOf } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
-import { natsBinary } from '../support/nats.ts';
+import { freePort, natsBinary } from '../support/nats.ts';
 
 describe('up and down', () => {
   test('two `up --detach` at one moment give one daemon, a further `up` says who runs, `down` leaves nothing', async () => {
@@ -39,6 +39,8 @@ describe('up and down', () => {
 
   test('a daemon that was taken down comes up again with the same port and token', async () => {
     await using place = await placeWith({ echo: fixture('echo') });
+    // The usual port may be another daemon's while this one is down.
+    writeFileSync(join(place.directory, 'http-port'), String(await freePort()));
     await place.run('up', '--detach');
     const before = await place.run('env', '--json');
     await place.run('down');

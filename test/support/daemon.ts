@@ -2,13 +2,13 @@
 // When the scope ends it is stopped, and whatever it left behind is an error of the test.
 
 import { existsSync, readdirSync } from 'node:fs';
-import { chmod, cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa, type ResultPromise } from 'execa';
 import { connect, headers, type Msg, type NatsConnection } from 'nats';
 import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
-import { natsBinary } from './nats.ts';
+import { freePort, natsBinary } from './nats.ts';
 import { scratch } from './scratch.ts';
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
@@ -75,6 +75,9 @@ export async function daemon({
     writeFile(config, JSON.stringify({ mcpServers: next, 'x-troupe': top }));
   await write(servers);
   if (from) await copyPrivately(from, state);
+  // The usual port would be another daemon's as soon as this one is killed, and its hosts would find that one.
+  await mkdir(state, { recursive: true, mode: 0o700 });
+  await writeFile(join(state, 'http-port'), String(await freePort()), { mode: 0o600 });
   const environment = {
     ...{ PATH: process.env.PATH ?? '', HOME: dir.path, TROUPE_STATE: state, TROUPE_CONFIG: config },
     ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...env },
