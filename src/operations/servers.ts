@@ -7,19 +7,16 @@ import { TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import { mustOffer } from '../servers/policy.ts';
-import type { ServerState } from '../servers/states.ts';
+import { meaningOf, type ServerState } from '../servers/states.ts';
 import { LEASE_MS } from '../servers/subscriptions.ts';
 import { type Caller, type Given, type Json, OWNER } from './parameters.ts';
 import { serverStatus } from './status.ts';
 
 type Servers = { readonly fleet: Fleet; readonly catalog: Catalog };
 
-/** The states in which a command has come to its end, well or not. */
-const ENDS_OF_COMMANDS: Record<'start' | 'stop' | 'restart', readonly ServerState[]> = {
-  start: ['ready', 'failed', 'needs login'],
-  stop: ['stopped'],
-  restart: ['ready', 'failed', 'needs login'],
-};
+/** A command has come to its end, well or not: the server is where it was sent, or only a person can bring it back. */
+const isEndOf = (type: 'start' | 'stop' | 'restart', state: ServerState): boolean =>
+  meaningOf(state).isDown || (type !== 'stop' && state === 'ready');
 /** Beyond what the settings of a server allow its opening and closing to take. */
 const MARGIN_MS = 2_000;
 
@@ -39,8 +36,7 @@ export async function commandServer(
   const before = member.since;
   fleet.tell(member.name, { type });
   // A server that is already in the wanted state stays there; every other one has left its state by now.
-  const isThere = () =>
-    ENDS_OF_COMMANDS[type].includes(member.state) && (member.since !== before || type !== 'restart');
+  const isThere = () => isEndOf(type, member.state) && (member.since !== before || type !== 'restart');
   const { openMs, drainMs, stdinMs, termMs } = member.config.settings;
   await untilNews([fleet.watch], isThere, openMs + drainMs + stdinMs + termMs + MARGIN_MS);
   return serverStatus(member, catalog);
