@@ -1,0 +1,106 @@
+// The database, as somebody may have left it: rows of every table that hold anything. A daemon that starts on them must start, serve,
+// and never send or show what it cannot read.
+
+import { copyFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import fc from 'fast-check';
+import { eventually } from '../../support/eventually.ts';
+import { values } from '../arbitraries/messages.ts';
+import { stage, type Target } from '../target.ts';
+
+/** `table` and the cells are drawn before the tables are known: they choose by remainder. */
+type Row = { readonly table: number; readonly cells: readonly Cell[] };
+type Cell = { readonly text: string; readonly number: number; readonly isNull: boolean };
+
+/** The directory's own identity: with another one it is another directory, which is refused with a word. */
+const IDENTITY = ['meta'];
+const COLUMNS = 40;
+
+const text = fc.oneof(
+  fc.constantFrom(
+    '',
+    '_',
+    'echo',
+    'victim',
+    'open',
+    'queued',
+    'dispatched',
+    'working',
+    'tools',
+    '{}',
+    '[]',
+    '{"a":',
+    'http',
+  ),
+  fc.constantFrom('2025-11-25', 'troupe.ev.echo.state.ready', 'a b', '>', 'x'.repeat(5_000), 'x'.repeat(100_000)),
+  values.map((value) => JSON.stringify(value) ?? ''),
+);
+const number = fc.oneof(fc.constantFrom(0, 1, -1, 2 ** 31, 2 ** 53 - 1, -(2 ** 53), 1_800_000_000_000), fc.integer());
+const cell = fc.record({ text, number, isNull: fc.nat(9).map((chance) => chance === 0) });
+
+export const rows: Target<Row> = {
+  name: 'rows',
+  inputs: fc.record({ table: fc.nat(), cells: fc.array(cell, { minLength: COLUMNS, maxLength: COLUMNS }) }),
+  batch: 20,
+  stopsDaemon: true,
+  open: async ({ d }) =>
+    stage(async (inputs) => {
+      const file = join(d.state, 'database', 'troupe.db');
+      await d.down();
+      copyFileSync(file, `${file}.before`);
+      try {
+        plantAll(file, inputs);
+        await d.start();
+        for (const subject of ['troupe.inbox', 'troupe.task.list', 'troupe.list.victim.tools'])
+          await eventually(() => d.request(subject), 10_000); // the bus comes a little later
+      } catch (error) {
+        await d.kill();
+        renameSync(`${file}.before`, file); // so that fewer rows can be tried
+        for (const rest of ['-wal', '-shm']) rmSync(`${file}${rest}`, { force: true });
+        await d.start();
+        throw error;
+      }
+    }),
+};
+
+function plantAll(file: string, inputs: readonly Row[]): void {
+  const database = new Sqlite(file);
+  database.pragma('foreign_keys = OFF');
+  const tables = tablesOf(database);
+  const planted = inputs.filter((row) => plant(database, tables, row)).length;
+  database.close();
+  if (inputs.length > 100 && planted === 0) throw new Error('no row was taken, so that nothing was tried');
+}
+
+type Column = { readonly name: string; readonly type: string; readonly pk: number };
+type Table = { readonly name: string; readonly columns: readonly Column[] };
+
+function tablesOf(database: Sqlite.Database): Table[] {
+  const names = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").pluck().all() as string[];
+  return names
+    .filter((name) => !name.startsWith('sqlite_') && !IDENTITY.includes(name))
+    .map((name) => {
+      const columns = database.pragma(`table_info(${name})`) as Column[];
+      return { name, columns: columns.filter(({ pk, type }) => !(pk === 1 && type === 'INTEGER')) };
+    });
+}
+
+/** Whether the table has taken it: a column may want to be unique, or one of a few words. */
+function plant(database: Sqlite.Database, tables: readonly Table[], { table, cells }: Row): boolean {
+  const { name, columns } = tables[table % tables.length] as Table;
+  const cellsOf = columns.map(({ type }, at) => boundValue(cells[at] as Cell, type));
+  const names = columns.map((column) => column.name);
+  try {
+    database.prepare(`INSERT INTO ${name} (${names}) VALUES (${names.map(() => '?')})`).run(cellsOf);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function boundValue({ text, number, isNull }: Cell, type: string): string | number | bigint | Buffer | null {
+  if (isNull) return null;
+  if (type === 'INTEGER') return BigInt(Math.trunc(number));
+  return type === 'BLOB' ? Buffer.from(text) : text;
+}
