@@ -88,7 +88,7 @@ export function actorsOf(assembly: Assembly) {
 }
 
 async function openStorePart({ paths, log: { logger }, built }: Assembly): Promise<void> {
-  const store = await openStore(paths.database, { onFault: (why) => logger.error(String(why)) });
+  const store = await openStore(paths.database, { onFault: (write, why) => logger.error(`${write}: ${why}`) });
   built.store = store;
   store.onHealth(({ state, message }) =>
     logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),

@@ -56,7 +56,7 @@ export function rpcCodeOf(failure: Failure): number {
   if (!failure.error) return FAILURES[failure.code].rpc;
   try {
     const { code } = JSON.parse(failure.error.toString());
-    return Number.isInteger(code) ? code : FAILURES.rejected.rpc;
+    return Number.isSafeInteger(code) ? code : FAILURES.rejected.rpc; // 1e308 is whole too, but no column takes it
   } catch {
     return FAILURES.rejected.rpc; // an error object that is no object: the server's fault, reported as such
   }

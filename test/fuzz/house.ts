@@ -147,12 +147,12 @@ const post = (url: string, message: object, headers: Record<string, string> = {}
 const ERROR = 50;
 const logOf = (d: Daemon): string => readFileSync(`${d.state}/logs/troupe.log`, 'utf8');
 
-/** An error in the log is a fault of troupe's: what servers and callers do wrong is at most a warning. */
+/** An error in the log is a fault of troupe's, unless it tells that a server has failed. */
 function troublesIn(log: string): string[] {
   const lines = log.split('\n').filter(Boolean);
   const troubles = lines.flatMap((line) => {
-    const entry = JSON.parse(line) as { level: number | string; bus?: string; msg: string };
-    const isFault = entry.level === 'error' || entry.level === 'fatal' || Number(entry.level) >= ERROR;
+    const entry = JSON.parse(line) as { level: number | string; bus?: string; state?: string; msg: string };
+    const isFault = Number(entry.level) >= ERROR && entry.state !== 'failed';
     const isCut = entry.bus !== undefined && entry.bus !== 'online';
     return isFault || isCut ? [line.slice(0, 500)] : [];
   });

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { random } from '../chaos/random.ts';
 import type { House, Sight } from './house.ts';
 import type { Stage, Target } from './target.ts';
 
@@ -48,7 +49,7 @@ export async function fuzz<Input>(target: Target<Input>, house: House, limits: L
   for (let round = 0; inputs < limits.inputs && seconds() < limits.seconds; round++) {
     const seed = (limits.seed + round * 7_919) | 0;
     const size = Math.min(target.batch * 20, limits.inputs - inputs);
-    await give(fc.sample(target.inputs, { seed, numRuns: size }), `seed ${seed}`);
+    await give(inputsOf(target, seed, size), `seed ${seed}`);
     if (before === 0 && (inputs >= limits.inputs / 10 || seconds() > limits.seconds / 10)) before = house.memory();
   }
   const after = house.memory();
@@ -63,6 +64,18 @@ export async function fuzz<Input>(target: Target<Input>, house: House, limits: L
     slowestMs: Math.round(Math.max(...sights.map(({ slowestMs }) => slowestMs))),
     memory: [Math.round(before), Math.round(after)],
   };
+}
+
+const VARIANTS = 30;
+
+function inputsOf<Input>({ inputs, vary }: Target<Input>, seed: number, count: number): Input[] {
+  if (!vary) return fc.sample(inputs, { seed, numRuns: count });
+  const drawn = fc.sample(inputs, { seed, numRuns: Math.ceil(count / VARIANTS) + 1 });
+  const dice = random(seed);
+  return Array.from({ length: count }, (_, at) => {
+    const input = drawn[at % drawn.length] as Input;
+    return at < drawn.length ? input : vary(input, dice.oneOf(drawn), dice);
+  });
 }
 
 /** A line an input, each JSON. */

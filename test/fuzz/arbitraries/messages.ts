@@ -3,6 +3,7 @@
 
 import fc from 'fast-check';
 import { methodNames } from '../../../src/protocol/methods.ts';
+import type { Random } from '../../chaos/random.ts';
 
 /** Stands for the id of a request that is really open; a stage puts it in. */
 export const OPEN_ID = 987_654_321_012;
@@ -227,4 +228,33 @@ export function withOpenIds(message: string, open: readonly (string | number)[])
   if (open.length === 0 || !message.includes(String(OPEN_ID))) return toBuffer(message);
   let next = 0;
   return toBuffer(message.replaceAll(String(OPEN_ID), () => bytesOf(JSON.stringify(open[next++ % open.length]))));
+}
+
+// ── Variants ─────────────────────────────────────────────────────────────────
+// Drawing an input costs more than most targets take to read it, so that each is used again: with a value of another one in it, a
+// part left out or said twice, or a byte changed.
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/g;
+
+export function variantOf(text: string, other: string, dice: Random): string {
+  const from = dice.between(0, text.length);
+  switch (dice.between(0, 3)) {
+    case 0: {
+      const mine = dice.oneOf([...text.slice(0, 4_000).matchAll(TOKEN), undefined]);
+      const theirs = dice.oneOf([...other.slice(0, 4_000).matchAll(TOKEN), undefined]);
+      if (!mine || !theirs) return text;
+      return text.slice(0, mine.index) + theirs[0] + text.slice(mine.index + mine[0].length);
+    }
+    case 1: {
+      const to = text.indexOf(',', from);
+      const part = to < 0 ? '' : text.slice(from, to);
+      return dice.between(0, 1) === 0
+        ? text.slice(0, from) + text.slice(from + part.length)
+        : text.slice(0, from) + part + text.slice(from);
+    }
+    case 2:
+      return text.slice(0, from) + dice.oneOf(PUT) + text.slice(from);
+    default:
+      return text.slice(0, from) + String.fromCharCode(dice.between(0, 255)) + text.slice(from + 1);
+  }
 }

@@ -38,6 +38,7 @@ function createLife(socket: Socket) {
   const open = new OpenIds();
   let fence = 0;
   socket.on('error', () => {}); // 'close' follows
+  const closed = once(socket, 'close');
   createInterface(socket).on('line', (line) => {
     const told = JSON.parse(line) as { fence?: number; open?: string | number };
     if (told.open !== undefined) open.add(told.open);
@@ -48,7 +49,7 @@ function createLife(socket: Socket) {
     async say(inputs: readonly string[]): Promise<void> {
       fence += 1;
       const lines = inputs.flatMap((input) => [withOpenIds(input, open.all), NEWLINE]);
-      const isTaken = new Promise((resolve) => socket.once(`fence ${fence}`, resolve).once('close', resolve));
+      const isTaken = Promise.race([once(socket, `fence ${fence}`), closed]);
       socket.write(`${JSON.stringify({ say: Buffer.concat(lines).toString('latin1'), fence })}\n`);
       await within(PATIENCE_MS, isTaken);
     },

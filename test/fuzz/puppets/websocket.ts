@@ -12,7 +12,7 @@ const PATIENCE_MS = 5_000;
 export async function websocketPuppet(): Promise<Puppet<string> & { readonly url: string }> {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
-  let current: { ws: WebSocket; open: OpenIds } | undefined;
+  let current: { ws: WebSocket; open: OpenIds; closed: Promise<unknown> } | undefined;
   let fence = 0;
   server.on('connection', (ws) => {
     const open = new OpenIds();
@@ -25,19 +25,19 @@ export async function websocketPuppet(): Promise<Puppet<string> & { readonly url
       if (result) ws.send(JSON.stringify({ jsonrpc: '2.0', id, result }));
       else open.add(id);
     });
-    current = { ws, open };
+    current = { ws, open, closed: once(ws, 'close') };
     server.emit('life');
   });
   return {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     async say(inputs) {
       if (current?.ws.readyState !== 1) await within(PATIENCE_MS, once(server, 'life'));
-      const { ws, open } = current ?? {};
-      if (!ws || !open) return;
+      if (!current) return;
+      const { ws, open, closed } = current;
       fence += 1;
       const id = `fence-${fence}`;
-      const isTaken = new Promise((resolve) => ws.once(`fence ${id}`, resolve).once('close', resolve));
-      for (const input of inputs) ws.send(withOpenIds(input, open.all), { binary: input.length % 7 === 0 });
+      const isTaken = Promise.race([once(ws, `fence ${id}`), closed]);
+      for (const input of inputs) ws.send(withOpenIds(input, open.all), { binary: input.length % 97 === 0 });
       ws.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }));
       await within(PATIENCE_MS, isTaken);
     },

@@ -5,25 +5,25 @@ import { join } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { scratch } from '../../support/scratch.ts';
 import { configurations } from '../arbitraries/config.ts';
-import type { Target } from '../target.ts';
+import { variantOf } from '../arbitraries/messages.ts';
+import { eachInTurn, type Target } from '../target.ts';
 
 export const config: Target<string> = {
   name: 'config',
   inputs: configurations,
-  batch: 200,
+  vary: variantOf,
+  batch: 50,
   async open() {
     const dir = await scratch();
     const path = join(dir.path, 'troupe.json');
     return {
-      async feed(inputs) {
-        for (const [count, input] of inputs.entries()) {
-          if (count % 10 === 0) await new Promise(setImmediate); // the neighbour is called from this thread
+      feed: (inputs) =>
+        eachInTurn(inputs, (input) => {
           writeFileSync(path, Buffer.from(input, 'latin1'));
           const loaded = loadConfig(path, { HOME: dir.path, A: 'a' });
           if (!loaded.ok && loaded.complaints.length === 0)
             throw new Error(`refused without a word: ${JSON.stringify(input)}`);
-        }
-      },
+        }),
       [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
     };
   },

@@ -4,7 +4,7 @@
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
-import { messages, withOpenIds } from '../arbitraries/messages.ts';
+import { messages, variantOf, withOpenIds } from '../arbitraries/messages.ts';
 import { OpenIds, within } from '../puppets/puppet.ts';
 import { stage, type Target } from '../target.ts';
 
@@ -51,6 +51,7 @@ function inBatches(batch: number, open: () => Promise<Wire>) {
 export const websocket: Target<string> = {
   name: 'websocket',
   inputs: messages,
+  vary: variantOf,
   batch: 100,
   async open({ d }) {
     const url = `${(await d.http()).replace('http', 'ws')}/ws`;
@@ -73,6 +74,7 @@ export const websocket: Target<string> = {
 export const pipe: Target<string> = {
   name: 'pipe',
   inputs: messages,
+  vary: variantOf,
   batch: 100,
   open: async ({ d }) =>
     stage(
@@ -86,6 +88,7 @@ export const pipe: Target<string> = {
 export const control: Target<string> = {
   name: 'control',
   inputs: messages.map(withoutHarm),
+  vary: (...about) => withoutHarm(variantOf(...about)),
   batch: 100,
   open: async ({ d }) =>
     stage(async (inputs) => {

@@ -1,7 +1,9 @@
 // The HTTP door, as bytes on its socket. An answer, a refusal and a hang-up are all good; what counts is who else is served.
 
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { HOST, type HttpRequest, httpRequests, SESSION } from '../arbitraries/http.ts';
+import { variantOf } from '../arbitraries/messages.ts';
 import { openSession } from '../house.ts';
 import { within } from '../puppets/puppet.ts';
 import type { Target } from '../target.ts';
@@ -13,6 +15,7 @@ const PATIENCE_MS = 40;
 export const http: Target<HttpRequest> = {
   name: 'http',
   inputs: httpRequests,
+  vary: (input, other, dice) => ({ ...input, headers: other.headers, body: variantOf(input.body, other.body, dice) }),
   batch: 200,
   async open({ d }) {
     const { host, hostname, port } = new URL(await d.http());
@@ -45,6 +48,7 @@ function bytesOf({ method, path, headers, body, lack }: HttpRequest, host: strin
 /** One connection after the other: each is used until the door has had enough of it, or an answer does not end. */
 class Sender {
   #socket: Socket | undefined;
+  #closed: Promise<unknown> = Promise.resolve();
   readonly #host: string;
   readonly #port: number;
 
@@ -55,16 +59,15 @@ class Sender {
 
   async send(bytes: Buffer): Promise<void> {
     const socket = this.#open();
-    const ended = new Promise<'answered' | 'closed'>((resolve) => {
+    const answered = new Promise<'answered'>((resolve) => {
       let answer = '';
       socket.removeAllListeners('data').on('data', (chunk) => {
         answer = `${answer}${chunk.toString('latin1')}`.slice(-100_000);
         if (isWhole(answer)) resolve('answered');
       });
-      socket.once('close', () => resolve('closed'));
     });
     socket.write(bytes);
-    if ((await within(PATIENCE_MS, ended)) !== 'answered') this.close();
+    if ((await within(PATIENCE_MS, Promise.race([answered, this.#closed]))) !== 'answered') this.close();
   }
 
   close(): void {
@@ -75,6 +78,7 @@ class Sender {
   #open(): Socket {
     if (this.#socket?.writable) return this.#socket;
     this.#socket = connect(this.#port, this.#host).on('error', () => {}); // 'close' follows
+    this.#closed = once(this.#socket, 'close');
     return this.#socket;
   }
 }

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { askControl } from '../../support/control.ts';
 import { type HttpAnswer, httpAnswers } from '../arbitraries/http.ts';
-import { messages } from '../arbitraries/messages.ts';
+import { messages, variantOf } from '../arbitraries/messages.ts';
 import type { House } from '../house.ts';
 import { within } from '../puppets/puppet.ts';
 import type { Stage, Target } from '../target.ts';
@@ -43,6 +43,7 @@ function puppetStage<Input>(
 export const stdioServer: Target<string> = {
   name: 'stdio-server',
   inputs: messages,
+  vary: variantOf,
   batch: 50,
   open: async (house) => puppetStage(house, 'puppet', 50, house.puppets.stdio.say),
 };
@@ -50,13 +51,15 @@ export const stdioServer: Target<string> = {
 export const websocketServer: Target<string> = {
   name: 'websocket-server',
   inputs: messages,
-  batch: 50,
-  open: async (house) => puppetStage(house, 'wired', 50, house.puppets.websocket.say),
+  vary: variantOf,
+  batch: 20,
+  open: async (house) => puppetStage(house, 'wired', 20, house.puppets.websocket.say),
 };
 
 export const httpServer: Target<HttpAnswer> = {
   name: 'http-server',
   inputs: httpAnswers,
+  vary: (input, other, dice) => ({ ...other, body: variantOf(input.body, other.body, dice) }),
   batch: 20,
   open: async (house) =>
     puppetStage(house, 'far', 20, async (inputs) => {
