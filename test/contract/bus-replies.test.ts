@@ -137,6 +137,7 @@ describe('a stream', () => {
       stream.signal({ type: 'progress', progress: 1, total: 2 });
       stream.signal({ type: 'log', level: 'info', params: Buffer.from('{"level":"info","data":1}') });
       stream.signal({ type: 'log', level: 'info', params: big(100_000) });
+      stream.signal({ type: 'progress', progress: 1.5, message: 'x'.repeat(100_000) });
       void stream.end(ok('{"content":[]}'));
       stream.signal({ type: 'progress', progress: 2 });
     });
@@ -146,7 +147,8 @@ describe('a stream', () => {
       '2 progress {"progress":1,"total":2}',
       '3 log {"level":"info","data":1}',
       expect.stringMatching(/^4 log .*too large for the bus/),
-      '5 result {"content":[]}',
+      '5 progress {"progress":1.5}',
+      '6 result {"content":[]}',
       'undefined undefined ',
     ]);
   });
