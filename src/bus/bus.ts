@@ -234,7 +234,7 @@ function paced(tell: (why: string) => void, world: World = realWorld): (why: str
 const PACE_MS = 10_000;
 
 const forbidden = ({ operation, subject }: { operation: string; subject: string }): string =>
-  `the broker refuses us the ${operation} of ${subject.slice(0, 200)}; its permissions must allow it`;
+  `the broker does not let us ${operation === 'publish' ? 'publish' : 'subscribe'} to ${subject.slice(0, 200)}; its permissions must allow it`;
 
 // ── What people see ──────────────────────────────────────────────────────────
 

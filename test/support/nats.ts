@@ -16,6 +16,8 @@ type Options = {
   jetstream?: boolean;
   maxPayload?: number;
   token?: string;
+  /** The one user that is let in, and what it may do. */
+  user?: { user: string; password: string; permissions: object };
   /** With an address where the server tells who is connected. */
   monitored?: boolean;
 };
@@ -36,7 +38,7 @@ export type TestServer = AsyncDisposable & {
 };
 
 export async function natsServer(options: Options = {}): Promise<TestServer> {
-  const { jetstream = false, maxPayload, token, monitored = false } = options;
+  const { jetstream = false, maxPayload, token, user, monitored = false } = options;
   const { path } = await natsBinary();
   const directory = await mkdtemp(join(tmpdir(), 'troupe-nats-'));
   const port = await freePort();
@@ -48,11 +50,13 @@ export async function natsServer(options: Options = {}): Promise<TestServer> {
       listen: `127.0.0.1:${port}`,
       ...(maxPayload && { max_payload: maxPayload }),
       ...(token && { authorization: { token } }),
+      ...(user && { authorization: { users: [user] } }),
       ...(monitor && { http: monitor }),
       ...(jetstream && { jetstream: { store_dir: join(directory, 'jetstream') } }),
     }),
   );
-  const credentials = { servers: url, ...(token && { token }) };
+  const login = user && { user: user.user, pass: user.password };
+  const credentials = { servers: url, ...(token && { token }), ...login };
   const connections: NatsConnection[] = [];
 
   async function start(): Promise<ChildProcess> {
