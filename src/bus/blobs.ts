@@ -7,7 +7,7 @@ import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export const BUCKET = 'troupe_blobs';
 const TTL_MS = 10 * 60_000;
-const MAX_NAME = 128;
+const MAX_OBJECT_NAME = 128;
 const READ_MS = 60_000;
 
 export type Stored = {
@@ -44,7 +44,7 @@ export function blobs(nc: NatsConnection, chunkBytes: () => number) {
     async get(reference: string, maxBytes: number): Promise<Buffer> {
       const [bucket, name, ...rest] = reference.split('/');
       // Only this bucket: the daemon may read others that the caller may not. The name becomes a part of a subject.
-      if (bucket !== BUCKET || !name || name.length > MAX_NAME || rest.length > 0) throw misplaced();
+      if (bucket !== BUCKET || !name || name.length > MAX_OBJECT_NAME || rest.length > 0) throw misplaced();
       const found = await withStore((store) => fetchObject(store, name, maxBytes)).catch((cause) => {
         if (cause instanceof TroupeError) throw cause;
         const message = `The object ${reference} cannot be read (${sentence(cause)}); send it again or try later.`;
@@ -62,7 +62,7 @@ export function blobs(nc: NatsConnection, chunkBytes: () => number) {
 const misplaced = (): TroupeError =>
   new TroupeError(
     'invalid',
-    `Troupe-Object must be ${BUCKET}/<name>, an object there with a name of at most ${MAX_NAME} characters; put the arguments there first.`,
+    `Troupe-Object must be ${BUCKET}/<name>, an object there with a name of at most ${MAX_OBJECT_NAME} characters; put the arguments there first.`,
   );
 
 /** The object, or how large it is if that is too large. What is told of an object is the word of whoever put it there. */

@@ -171,10 +171,11 @@ function natsConnection(options: BusOptions, optionsOf: (url: string) => Connect
     let nc: NatsConnection | undefined;
     let isOver = false;
     const warn = paced((why) => options.logger.warn(why), options.world);
+    const blame = paced((why) => options.logger.error(why), options.world);
 
     connect({ ...RECONNECT, name: options.name, ...optionsOf(input.url) }).then(
       (connected) => {
-        nc = bounded(connected, { onRefused: warn, onFault: (fault) => options.logger.error(sentence(fault)) });
+        nc = bounded(connected, { onRefused: warn, onFault: (fault) => blame(sentence(fault)) });
         if (isOver) return void nc.close();
         void watch(nc);
         options.onConnection(nc);
@@ -225,7 +226,7 @@ function paced(tell: (why: string) => void, world: World = realWorld): (why: str
   return (why) => {
     const now = world.now();
     if (now < next) return void untold++;
-    tell(untold > 0 ? `${why}; ${untold} more were refused since the last line about it` : why);
+    tell(untold > 0 ? `${why}; and ${untold} more since the last such line` : why);
     untold = 0;
     next = now + PACE_MS;
   };

@@ -88,6 +88,6 @@ test('a daemon whose outbox was poisoned by an earlier version is healthy from i
   await eventually(async () => expect((await d.status()).bus).toMatchObject({ outbox: 0, refused: 1 }));
   const before = await connection();
   await neighbourIsServed();
-  expect((await d.cli('status')).stdout).toContain('1 events could not be sent and were put aside');
+  expect((await d.cli('status')).stdout).toContain('1 event put aside that could not be sent');
   expect(await connection()).toEqual(before);
 });

@@ -110,7 +110,7 @@ function daemonText({ instance, version, pid, uptimeMs, memoryBytes }: Status['d
 
 function brokerText({ managed, pid, outbox, refused }: Status['bus']): string {
   const own = managed ? `  (our own nats-server${pid ? `, pid ${pid}` : ''})` : '';
-  const aside = refused ? `  ${refused} events could not be sent and were put aside` : '';
+  const aside = refused ? `  ${refused} ${refused === 1 ? 'event' : 'events'} put aside that could not be sent` : '';
   return `${own}${outbox ? `  ${outbox} messages wait in the outbox` : ''}${aside}`;
 }
 

@@ -101,7 +101,7 @@ async function natsCheck({ env, paths }: Cli, found: Status | undefined): Promis
 
 function onlineCheck({ url, refused }: Status['bus']): Check {
   if (!refused) return { name: 'nats', state: 'ok', detail: `online at ${url}` };
-  const detail = `online at ${url}; ${refused} events could not be sent and were put aside`;
+  const detail = `online at ${url}; ${refused} ${refused === 1 ? 'event' : 'events'} put aside that could not be sent`;
   return { name: 'nats', state: 'warn', detail, remedy: 'troupe logs says which the bus refused, and why' };
 }
 
