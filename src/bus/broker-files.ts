@@ -55,6 +55,8 @@ export async function brokerFiles(directory: string): Promise<BrokerFiles> {
           listen: `127.0.0.1:${port}`,
           authorization: { token },
           max_payload: maxPayloadBytes,
+          // The usual one, by which our own bounds are set.
+          max_control_line: 4_096,
           write_deadline: '10s',
           pid_file: path('nats-server.pid'),
           jetstream: { store_dir: path('jetstream'), max_mem: 64 * 2 ** 20, max_file: 2 * 2 ** 30 },

@@ -8,7 +8,9 @@ import { type BrokerEvent, brokerMachine, type Located, type ToProcess } from '.
 import { type BusEvent, busMachine, type ToBusConnection } from '../../machines/bus.ts';
 import type { Config } from '../config/schema.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
+import { realWorld, type World } from '../world/world.ts';
 import { fetchNatsServer, findNatsServer } from './acquire.ts';
+import { bounded } from './bounds.ts';
 import { type ChosenBus, natsFromEnvironment } from './environment.ts';
 import { type Broker, startBroker } from './managed.ts';
 
@@ -28,6 +30,7 @@ export type BusOptions = {
   /** Before the connection closes: sends the events that are still waiting. */
   readonly beforeDrain: () => Promise<void>;
   readonly onCrash: (why: string) => void;
+  readonly world?: World;
 };
 
 export type Bus = ReturnType<typeof createBus>;
@@ -167,10 +170,12 @@ function natsConnection(options: BusOptions, optionsOf: (url: string) => Connect
     const tell = sendBack as (event: BusEvent) => void;
     let nc: NatsConnection | undefined;
     let isOver = false;
+    const warn = paced((why) => options.logger.warn(why), options.world);
+    const blame = paced((why) => options.logger.error(why), options.world);
 
     connect({ ...RECONNECT, name: options.name, ...optionsOf(input.url) }).then(
       (connected) => {
-        nc = connected;
+        nc = bounded(connected, { onRefused: warn, onFault: (fault) => blame(sentence(fault)) });
         if (isOver) return void nc.close();
         void watch(nc);
         options.onConnection(nc);
@@ -185,8 +190,10 @@ function natsConnection(options: BusOptions, optionsOf: (url: string) => Connect
       void connection.closed().then((error) => {
         if (!isOver) tell({ type: 'connection.closed', why: error ? sentence(error) : 'the connection was closed' });
       });
-      for await (const { type } of connection.status()) {
+      for await (const { type, permissionContext } of connection.status()) {
         if (isOver) return;
+        // Refused for good, and nothing is sent again: what nobody may hear does not hold up the rest.
+        if (permissionContext) warn(forbidden(permissionContext));
         if (type === Events.Disconnect) tell({ type: 'connection.down', why: 'the connection to NATS was lost' });
         if (type === Events.Reconnect) {
           tell({ type: 'connection.up' });
@@ -211,6 +218,24 @@ function natsConnection(options: BusOptions, optionsOf: (url: string) => Connect
     };
   });
 }
+
+/** The first is told at once; of those that follow within ten seconds only their number: strangers can cause them. */
+function paced(tell: (why: string) => void, world: World = realWorld): (why: string) => void {
+  let untold = 0;
+  let next = 0;
+  return (why) => {
+    const now = world.now();
+    if (now < next) return void untold++;
+    tell(untold > 0 ? `${why}; and ${untold} more since the last such line` : why);
+    untold = 0;
+    next = now + PACE_MS;
+  };
+}
+
+const PACE_MS = 10_000;
+
+const forbidden = ({ operation, subject }: { operation: string; subject: string }): string =>
+  `the broker does not let us ${operation === 'publish' ? 'publish' : 'subscribe'} to ${subject.slice(0, 200)}; its permissions must allow it`;
 
 // ── What people see ──────────────────────────────────────────────────────────
 

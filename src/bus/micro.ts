@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
 import { nuid } from 'nats';
-import { isInbox } from './replies.ts';
+import { isInbox } from './subjects.ts';
 
 export type EndpointStats = {
   readonly name: string;
@@ -114,8 +114,7 @@ function reply(nc: NatsConnection, msg: Msg, candidates: object[]): void {
   const limit = nc.info?.max_payload ?? 2 ** 20;
   for (const candidate of candidates) {
     const body = Buffer.from(JSON.stringify(candidate));
-    // A callback that throws would end the connection, so a closed or draining one is not published to.
-    if (body.length <= limit) return void (nc.isClosed() || nc.isDraining() || msg.respond(body));
+    if (body.length <= limit) return void (nc.isClosed() || nc.isDraining() || nc.publish(msg.reply, body));
   }
 }
 

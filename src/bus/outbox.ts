@@ -1,10 +1,12 @@
 // Events that must arrive: rows first, messages when there is a bus. The client drops what is published while offline.
-// In order and at least once; a stream that captures them drops the second copy by its `Nats-Msg-Id`.
+// In order and at least once; a stream that captures them drops the second copy by its `Nats-Msg-Id`. What the bus will never
+// take is put aside, with a record, and does not hold up the others.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ErrorCode, headers, type NatsConnection, NatsError } from 'nats';
+import { headers, type NatsConnection } from 'nats';
 import type { OutboxRow, Reads, Writes } from '../store/store.ts';
 import { realWorld, type World } from '../world/world.ts';
+import { isRefused } from './bounds.ts';
 
 export type Publisher = {
   publish(subject: string, payload: Uint8Array, messageId: string): void;
@@ -27,7 +29,7 @@ export type Outbox = {
   /** There is a bus (again): sends what waits. */
   online(publisher: Publisher): void;
   offline(): void;
-  /** Events given up: the oldest, when more than the limit are waiting, and those the bus will never take. */
+  /** Events given up: the oldest, when more than the limit are waiting, and those that were put aside. */
   readonly dropped: number;
   /** Resolves when nothing is being sent, and the rows of sent events are deleted. */
   idle(): Promise<void>;
@@ -39,6 +41,9 @@ const BATCH = 100;
 const MAX_FRESH = 1_000;
 /** An event that has waited so long was recorded by a daemon that is gone. */
 const OLD_MS = 5_000;
+/** So many connections are lost with an event alone on its way before it is taken for the cause. */
+const MAX_CUTS = 3;
+const MAX_SUBJECT = 256;
 
 export function outbox(store: Reads & Writes, limit = LIMIT, world: World = realWorld): Outbox {
   return new StoredOutbox(store, limit, world);
@@ -58,6 +63,10 @@ class StoredOutbox implements Outbox {
   /** While not behind, these are all that wait. */
   #fresh: Event[] = [];
   #stopSweep: (() => void) | undefined;
+  /** So many of the next events were on their way when a connection was lost. One may be the cause, so each goes alone. */
+  #careful = 0;
+  /** The event that was alone on its way, the last connection that was lost then, and how many were. */
+  #suspect = { id: '', connection: 0, cuts: 0 };
 
   constructor(store: Reads & Writes, limit: number, world: World) {
     this.#store = store;
@@ -156,28 +165,59 @@ class StoredOutbox implements Outbox {
 
   async #catchUp(to: Publisher): Promise<void> {
     await this.#store.flush(); // or rows of sent events, whose deletion is queued, would be read again
-    for (let rows = this.#oldest(BATCH); rows.length > 0; rows = this.#oldest(BATCH)) {
+    for (let rows = this.#next(); rows.length > 0; rows = this.#next()) {
       await this.#sendThese(to, rows);
       await this.#remove(rows);
+      this.#careful = Math.max(0, this.#careful - rows.length);
     }
+    this.#careful = 0;
     this.#isBehind = false;
+  }
+
+  #next(): OutboxRow[] {
+    return this.#oldest(this.#careful > 0 ? 1 : BATCH);
   }
 
   /** Publishing and flushing in one go: a connection lost in between fails the flush, and all of it is sent again. */
   async #sendThese(to: Publisher, events: readonly Event[]): Promise<void> {
-    for (const event of events) this.#publish(to, event);
-    await to.flush();
+    const connection = this.#connections;
+    const refused = new Map<Event, string>();
+    for (const event of events) this.#publish(to, event, (why) => refused.set(event, why));
+    await to.flush().catch(async (error) => {
+      const sent = events.filter((event) => !refused.has(event));
+      await this.#lost(sent, connection);
+      throw error;
+    });
+    await Promise.all([...refused].map(([event, why]) => this.#putAside(event, why)));
   }
 
-  /** A message the bus will never take must not hold up the others for ever. */
-  #publish(to: Publisher, { subject, payload, message_id }: Event): void {
+  #publish(to: Publisher, { subject, payload, message_id }: Event, onRefused: (why: string) => void): void {
     try {
       to.publish(subject, payload, message_id);
     } catch (error) {
-      const code = error instanceof NatsError ? error.code : '';
-      if (code !== ErrorCode.MaxPayloadExceeded && code !== ErrorCode.BadSubject) throw error;
-      this.dropped++;
+      if (!isRefused(error)) throw error;
+      onRefused(error.message);
     }
+  }
+
+  /** The broker may have cut the connection because of an event that our own bounds let pass: then it would do so for ever. */
+  async #lost(sent: readonly Event[], connection: number): Promise<void> {
+    this.#careful = Math.max(this.#careful, sent.length);
+    const [only, another] = sent;
+    if (!only || another) return;
+    if (only.message_id !== this.#suspect.id) this.#suspect = { id: only.message_id, connection: 0, cuts: 0 };
+    const suspect = this.#suspect;
+    if (suspect.connection === connection) return; // the broker is away, and has not even seen it
+    suspect.connection = connection;
+    if (++suspect.cuts < MAX_CUTS) return;
+    await this.#putAside(only, `the connection was lost ${MAX_CUTS} times while only this event was being sent`);
+  }
+
+  /** A message the bus will never take must not hold up the others for ever. */
+  async #putAside({ subject, payload, message_id }: Event, why: string): Promise<void> {
+    const about = [message_id, subject.slice(0, MAX_SUBJECT), payload.length, why, this.#world.date()];
+    await this.#store.commit('putAside', about);
+    this.dropped++;
   }
 
   /** A daemon beside this one may have died with events that it had no time to send. */

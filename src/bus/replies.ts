@@ -5,10 +5,12 @@ import { createInbox, Empty, type Msg, type NatsConnection, type Subscription } 
 import type { Outcome, Signal } from '../calls/call.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { blobs } from './blobs.ts';
+import { isRefused } from './bounds.ts';
 import {
   accepted,
   chunkBytes,
   type FrameKind,
+  HEADER_ROOM,
   type Headers,
   json,
   maxPayload,
@@ -16,6 +18,7 @@ import {
   sendOutcome,
   toHeaders,
 } from './frames.ts';
+import { isInbox } from './subjects.ts';
 
 export type ReplyOptions = {
   readonly keepAliveMs?: number;
@@ -43,11 +46,6 @@ export type Replies = {
   close(): void;
 };
 
-const INBOXES = ['_INBOX.', '_INBOX_', '_R_.'];
-
-/** The daemon may publish where its caller may not, so it replies to inboxes only. */
-export const isInbox = (subject: string): boolean => INBOXES.some((prefix) => subject.startsWith(prefix));
-
 export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies {
   const { keepAliveMs = 15_000, maxRequestBytes = 64 * 2 ** 20, onLost = () => {}, world = realWorld } = options;
   const bus = { nc, blobs: blobs(nc, () => chunkBytes(nc)) };
@@ -59,7 +57,8 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
       if (!headers) nc.publish(msg.reply, body);
       else nc.publish(msg.reply, body, { headers: toHeaders(headers), ...(reply && { reply }) });
     } catch (error) {
-      onLost(error); // closed or draining: the caller's own time-out tells it
+      // Closed or draining: the caller's own time-out tells it. What the bounds refuse was counted where they are kept.
+      if (!isRefused(error)) onLost(error);
     }
   };
   const guarded = (sending: Promise<void> | undefined): Promise<void> | undefined => sending?.catch(onLost);
@@ -138,9 +137,11 @@ function streamOutlet(msg: Msg, publish: Publish) {
 function signalBody(signal: Signal, limit: number): Buffer {
   if (signal.type !== 'log') {
     const { type: _, ...about } = signal;
-    return json(about);
+    const body = json(about);
+    // A frame that is not sent would be missed by its number: rather the number of a progress without its words.
+    return body.length + HEADER_ROOM <= limit ? body : json({ ...about, message: undefined });
   }
-  if (signal.params.length + 1024 <= limit) return signal.params;
+  if (signal.params.length + HEADER_ROOM <= limit) return signal.params;
   const data = `a log message of ${signal.params.length} bytes, too large for the bus`;
   return json({ level: signal.level, logger: 'troupe', data });
 }

@@ -188,7 +188,7 @@ function parse<Read>(prefix: string, subject: string, read: Reader<Read>): Read 
   const [head, afterHead] = cut(subject, prefix.length);
   if (head !== 'as' && head !== 'node') return read(head, subject, afterHead, { caller: ANYONE });
   const [who, afterWho] = cut(subject, afterHead);
-  const name = decodeToken(who);
+  const name = who.length <= MAX_NAME ? decodeToken(who) : undefined;
   // `as._` would be a second spelling of the bare tree, past whatever permissions name the first.
   if (!name || (head === 'as' && name === ANYONE)) return undefined;
   const [word, afterWord] = cut(subject, afterWho);
@@ -248,6 +248,11 @@ function cut(subject: string, start: number): [token: string, next: number] {
   return dot < 0 ? [subject.slice(start), subject.length] : [subject.slice(start, dot), dot + 1];
 }
 
+const INBOXES = ['_INBOX.', '_INBOX_', '_R_.'];
+
+/** The daemon may publish where its caller may not, so it replies to inboxes only. */
+export const isInbox = (subject: string): boolean => INBOXES.some((prefix) => subject.startsWith(prefix));
+
 export const isRequestId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 // ── Names as tokens ──────────────────────────────────────────────────────────
@@ -256,18 +261,19 @@ export const isRequestId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.te
 
 const PLAIN_TOKEN = /^[A-Za-z0-9_-]+$/;
 const PLAIN_NAME = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
-const MAX_LENGTH = 200;
+/** As written in a subject. A caller's name is part of the subjects of its events, so it cannot be as long as a subject. */
+export const MAX_NAME = 200;
 
 /** A tool's or prompt's name as subject tokens. Dots stay separators, so that families of names can be granted. */
 export function encodeName(name: string): string {
   const encoded = PLAIN_NAME.test(name) ? name : name.split('.').map(encodeToken).join('.');
   // `=h` is no escape, so no name that is spelled out can collide with a hashed one.
-  return encoded.length <= MAX_LENGTH ? encoded : `=h.${base32(sha256(name))}`;
+  return encoded.length <= MAX_NAME ? encoded : `=h.${base32(sha256(name))}`;
 }
 
 /** The name a tail spells; undefined when it spells none, or only the hash of one. */
 export function decodeName(tail: string): string | undefined {
-  if (tail.length > MAX_LENGTH) return undefined;
+  if (tail.length > MAX_NAME) return undefined;
   if (PLAIN_NAME.test(tail)) return tail;
   const name = tail.split('.').map(unescapeToken).join('.');
   // One name, one subject: a second spelling would slip past a permission that denies the first.

@@ -208,6 +208,7 @@ export const troupeSchema = z.strictObject({
       url: word.exactOptional(),
       subject: z
         .string()
+        .max(128, 'must have at most 128 characters')
         .regex(/^[\w-]+(\.[\w-]+)*$/, 'must be a NATS subject without wildcards, such as "troupe" or "team.troupe"')
         .prefault('troupe'),
       // 64 MiB is the most that a nats-server can be set to.

@@ -56,7 +56,12 @@ export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, 
       uptimeMs: Date.now() - daemon.startedAt,
       memoryBytes: process.memoryUsage.rss(),
     },
-    bus: { ...bus.status(), outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0 },
+    bus: {
+      ...bus.status(),
+      outbox: store.get<{ depth: number }>('outboxDepth')?.depth ?? 0,
+      /** Events that no broker would take: what and why is in the table `refused`. */
+      refused: store.get<{ count: number }>('countRefused')?.count ?? 0,
+    },
     store: { ...store.health, dropped: store.dropped },
     http,
     sessions,

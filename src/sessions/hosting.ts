@@ -45,10 +45,10 @@ export type HostingOptions = {
 export type Hosting = ReturnType<typeof createHosting>;
 
 export function createHosting(options: HostingOptions) {
-  const { world, config, fleet, catalog, store, daemon, isAlive, family, onTrouble } = options;
+  const { world, config, fleet, catalog, store, seal, daemon, isAlive, family, onTrouble } = options;
   const { maxSessions, maxStreams, sessionIdleMs: idleMs } = config().http;
   const scopes = createScopes({ config, fleet, catalog });
-  const streams = createStreams({ world, store, daemon, isAlive, maxStreams, onTrouble });
+  const streams = createStreams({ world, store, seal, daemon, isAlive, maxStreams, onTrouble });
   const firstLists = createFirstLists({ world, fleet, catalog });
   const handover = createHandover({ ...options, local: (id, principal) => sessions.local(id, principal) });
   const ports: SessionPorts = {

@@ -1,9 +1,10 @@
 // Streams that a host may leave and come back to. Every event is on the disk before any reader sees it, and readers read from
 // the disk, so that none misses an event or sees one twice. The number of an event is the disk's own: it is higher than every
-// earlier one, whichever daemon wrote it.
+// earlier one, whichever daemon wrote it. Events hold what servers answered, so they are sealed.
 
 import { createHash } from 'node:crypto';
 import { FAILURES, TroupeError } from '../protocol/failures.ts';
+import type { Seal } from '../store/seal.ts';
 import type { EventRow, Store, StreamRow } from '../store/store.ts';
 import type { World } from '../world/world.ts';
 import type { Stream, StreamEvent, Streams } from './host.ts';
@@ -11,6 +12,7 @@ import type { Stream, StreamEvent, Streams } from './host.ts';
 export type StreamsOptions = {
   readonly world: World;
   readonly store: Store;
+  readonly seal: Seal;
   /** This daemon's name among those on the state directory. */
   readonly daemon: string;
   /** Whether the daemon of that name runs; one that does not will never end its streams. */
@@ -35,7 +37,7 @@ export type LocalStreams = Streams & {
 const STANDING_EVENTS = 1_000;
 
 export function createStreams(options: StreamsOptions): LocalStreams {
-  const { world, store, daemon, maxStreams, onTrouble } = options;
+  const { world, store, seal, daemon, maxStreams, onTrouble } = options;
   /** How many requests of each session are streaming. */
   const open = new Map<string, number>();
   /** How far the standing stream of each session was read, and how much it was told. */
@@ -47,7 +49,9 @@ export function createStreams(options: StreamsOptions): LocalStreams {
 
   function append(stream: string, message: Buffer, isLast: boolean): Promise<void> {
     const frame = withoutNewline(message);
-    return store.commit('addEvent', [stream, frame, isLast ? 1 : 0, world.date()]).then(
+    const written = async () =>
+      store.commit('addEvent', [stream, seal.seal(frame, nameOf(stream)), isLast ? 1 : 0, world.date()]);
+    return written().then(
       () => readers.wake(stream),
       (error) => {
         onTrouble(error);
@@ -114,6 +118,16 @@ const standingOf = (session: string): string => createHash('sha256').update(sess
 
 const eventId = (stream: string, seq: number): string => `${stream}.${seq}`;
 
+/** What an event is sealed for: it cannot be read as one of another stream. */
+const nameOf = (stream: string): string => `event of ${stream}`;
+
+/** An earlier version wrote events in clear, and SQLite writes the last one of a stream whose daemon has died. */
+const opened = (seal: Seal, stream: string, frame: Buffer): Buffer | undefined =>
+  isJson(frame) ? frame : seal.openBytes(frame, nameOf(stream));
+
+const [OBJECT, ARRAY] = [0x7b, 0x5b];
+const isJson = (frame: Buffer): boolean => frame[0] === OBJECT || frame[0] === ARRAY;
+
 const NEWLINE = 0x0a;
 const withoutNewline = (frame: Buffer): Buffer => (frame.at(-1) === NEWLINE ? frame.subarray(0, -1) : frame);
 
@@ -132,7 +146,7 @@ const DEAD_MS = 2_000;
 
 /** Our own commits wake the readers here; a small query from time to time finds what another daemon wrote. */
 function createReaders(options: StreamsOptions, onRead: (stream: string, seq: number) => void) {
-  const { store, isAlive, onTrouble } = options;
+  const { store, seal, isAlive, onTrouble } = options;
   const readers = new Map<string, Set<Reader>>();
   const watch = watchOthers(options, { streams: () => readers.keys(), wake });
 
@@ -148,7 +162,9 @@ function createReaders(options: StreamsOptions, onRead: (stream: string, seq: nu
       rows = store.all<EventRow>('eventsAfter', [stream, reader.after]);
       for (const { seq, frame, is_last } of rows) {
         if (!readers.get(stream)?.has(reader)) return;
-        if (reader.onEvent({ id: eventId(stream, seq), frame }) === false) return leave(stream, reader);
+        const event = opened(seal, stream, frame);
+        if (!event) onTrouble(new Error(`event ${seq} of a stream cannot be read with the key of this directory`));
+        else if (reader.onEvent({ id: eventId(stream, seq), frame: event }) === false) return leave(stream, reader);
         reader.after = seq;
         onRead(stream, seq);
         if (is_last) return finish(stream, reader);

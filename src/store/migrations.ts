@@ -8,8 +8,9 @@ import { sessions } from './migrations/002-sessions.ts';
 import { oauth } from './migrations/003-oauth.ts';
 import { asks } from './migrations/004-asks.ts';
 import { tasks } from './migrations/005-tasks.ts';
+import { refused } from './migrations/006-refused.ts';
 
-const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks, tasks];
+const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks, tasks, refused];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

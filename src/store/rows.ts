@@ -11,6 +11,7 @@ export type ProcessRow = {
 };
 export type CatalogRow = { server: string; kind: string; body: Buffer; hash: string; fetched_at: number };
 export type OutboxRow = { id: number; subject: string; message_id: string; payload: Buffer; created_at: number };
+export type RefusedRow = { id: number; message_id: string; subject: string; bytes: number; why: string; at: number };
 export type AuditRow = {
   id: number;
   at: number;

@@ -14,6 +14,8 @@ export const WRITES = {
     ON CONFLICT (message_id) DO NOTHING`,
   deleteOutbox: 'DELETE FROM outbox WHERE id = ?',
   forgetOutbox: 'DELETE FROM outbox WHERE message_id = ?',
+  // The row of the outbox goes with it, by a trigger.
+  putAside: 'INSERT OR REPLACE INTO refused (message_id, subject, bytes, why, at) VALUES (?, ?, ?, ?, ?)',
 
   addAudit: `INSERT INTO audit (at, daemon, door, principal, request_id, server, method, name, outcome, code, error,
     duration_us, bytes_in, bytes_out) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -148,6 +150,8 @@ export const READS = {
   catalogs: 'SELECT * FROM catalog ORDER BY server, kind',
   outbox: 'SELECT * FROM outbox ORDER BY id LIMIT ?',
   outboxDepth: 'SELECT count(*) AS depth FROM outbox',
+  refused: 'SELECT * FROM refused ORDER BY id DESC LIMIT ?',
+  countRefused: 'SELECT count(*) AS count FROM refused',
   recentAudit: 'SELECT * FROM audit ORDER BY id DESC LIMIT ?',
   countAudit: 'SELECT count(*) AS count FROM audit',
   session: 'SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL',

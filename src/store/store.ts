@@ -11,7 +11,16 @@ import { READS, type ReadName } from './statements.ts';
 import { refusal } from './trouble.ts';
 
 export type { Health, Priority, Reads, Store, Writes } from './port.ts';
-export type { AuditRow, CatalogRow, EventRow, OutboxRow, ProcessRow, SessionRow, StreamRow } from './rows.ts';
+export type {
+  AuditRow,
+  CatalogRow,
+  EventRow,
+  OutboxRow,
+  ProcessRow,
+  RefusedRow,
+  SessionRow,
+  StreamRow,
+} from './rows.ts';
 export type { Params, ReadName, WriteName } from './statements.ts';
 
 export type StoreOptions = RecorderOptions & {

@@ -32,12 +32,13 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
   function publish(): void {
     const messages = news;
     news = [];
-    try {
-      if (!connection || connection.isClosed() || connection.isDraining()) return;
-      for (const message of messages) connection.publish(subject, message);
-    } catch (error) {
-      onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
-    }
+    if (!connection || connection.isClosed() || connection.isDraining()) return;
+    for (const message of messages)
+      try {
+        connection.publish(subject, message);
+      } catch (error) {
+        onTrouble(error); // the bus went away this very moment, or it is too large; the rows are looked at anyway
+      }
   }
 
   return {

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { headers, type Msg, type NatsConnection, RequestStrategy } from 'nats';
 import { describe, expect, test } from 'vitest';
 import { BUCKET } from '../../src/bus/blobs.ts';
-import { isInbox, type Replies, type ReplyOptions, replies } from '../../src/bus/replies.ts';
+import { type Replies, type ReplyOptions, replies } from '../../src/bus/replies.ts';
+import { isInbox } from '../../src/bus/subjects.ts';
 import type { Outcome } from '../../src/calls/call.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer } from '../support/nats.ts';
@@ -136,6 +137,7 @@ describe('a stream', () => {
       stream.signal({ type: 'progress', progress: 1, total: 2 });
       stream.signal({ type: 'log', level: 'info', params: Buffer.from('{"level":"info","data":1}') });
       stream.signal({ type: 'log', level: 'info', params: big(100_000) });
+      stream.signal({ type: 'progress', progress: 1.5, message: 'x'.repeat(100_000) });
       void stream.end(ok('{"content":[]}'));
       stream.signal({ type: 'progress', progress: 2 });
     });
@@ -145,7 +147,8 @@ describe('a stream', () => {
       '2 progress {"progress":1,"total":2}',
       '3 log {"level":"info","data":1}',
       expect.stringMatching(/^4 log .*too large for the bus/),
-      '5 result {"content":[]}',
+      '5 progress {"progress":1.5}',
+      '6 result {"content":[]}',
       'undefined undefined ',
     ]);
   });

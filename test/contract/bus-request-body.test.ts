@@ -43,3 +43,31 @@ test('without JetStream a reference is refused with a reason', async () => {
   await using it = await echo(false);
   expect(await it.ask('', `${BUCKET}/args`)).toMatch(/cannot be read/);
 });
+
+test('a link is refused: it leads to another bucket', async () => {
+  await using it = await echo(true);
+  const js = it.caller.jetstream();
+  const [store, elsewhere] = [await js.views.os(BUCKET), await js.views.os('private')];
+  const secret = await elsewhere.putBlob({ name: 'secret' }, new Uint8Array(5));
+  await store.link('innocent', secret);
+  expect(await it.ask('', `${BUCKET}/innocent`)).toMatch(/Troupe-Object must be troupe_blobs/);
+});
+
+test('what is told of an object is not believed: neither a size too small nor one too large', async () => {
+  await using it = await echo(true);
+  const js = it.caller.jetstream();
+  const store = await js.views.os(BUCKET);
+  for (const [name, size] of Object.entries({ long: 400_000, short: 100 })) {
+    const { bucket, nuid, chunks, digest } = await store.putBlob({ name }, new Uint8Array(size));
+    const lie = JSON.stringify({ name, bucket, nuid, chunks, digest, size: 200 });
+    await js.publish(`$O.${BUCKET}.M.${Buffer.from(name).toString('base64url').padEnd(8, '=')}`, lie);
+  }
+  expect(await it.ask('', `${BUCKET}/long`)).toMatch(/has \d+ bytes; the limit is 300000/);
+  expect(await it.ask('', `${BUCKET}/short`)).toMatch(/cannot be read \(100 of its 200 bytes came\)/);
+});
+
+test('a name that is too long for a subject is refused', async () => {
+  await using it = await echo(true);
+  expect(await it.ask('', `${BUCKET}/${'o'.repeat(4_000)}`)).toMatch(/at most 128 characters/);
+  expect(await it.ask('still there')).toBe('11');
+});

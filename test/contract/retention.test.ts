@@ -3,6 +3,7 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createStreams } from '../../src/sessions/streams.ts';
+import { openSeal } from '../../src/store/seal.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
@@ -57,6 +58,7 @@ it('keeps no more than a thousand events of one standing stream, the newest', as
   const options = {
     world: realWorld,
     store,
+    seal: openSeal(dir.path),
     daemon: 'daemon',
     isAlive: () => true,
     maxStreams: 1,

@@ -10,6 +10,7 @@ import type { SessionPorts } from '../../src/sessions/ports.ts';
 import { createScopes } from '../../src/sessions/scopes.ts';
 import { createSessions, type LocalSessions } from '../../src/sessions/sessions.ts';
 import { createStreams } from '../../src/sessions/streams.ts';
+import { openSeal } from '../../src/store/seal.ts';
 import { openStore, type SessionRow, type Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
@@ -57,7 +58,8 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
   const catalog = createCatalog(store);
   catalog.set('s', 'tools', [{ name: 't', bytes: Buffer.from('{"name":"t"}') }]);
   const scopes = createScopes({ config: () => config, fleet, catalog });
-  const streams = createStreams({ world, store, daemon: 'd', isAlive: () => true, maxStreams: 2, onTrouble });
+  const seal = openSeal(dir.path);
+  const streams = createStreams({ world, store, seal, daemon: 'd', isAlive: () => true, maxStreams: 2, onTrouble });
   const roots = { host: async (session: string) => void droppedRoots.push(session) };
   const ports = { world, store, fleet, catalog, scopes, streams, roots } as unknown;
   const sessions: LocalSessions = createSessions({

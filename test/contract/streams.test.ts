@@ -4,7 +4,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { StreamEvent } from '../../src/sessions/host.ts';
 import { createStreams, type LocalStreams, type StreamsOptions } from '../../src/sessions/streams.ts';
-import { openStore, type Store } from '../../src/store/store.ts';
+import { openSeal } from '../../src/store/seal.ts';
+import { type EventRow, openStore, type Store } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
@@ -30,6 +31,7 @@ function streamsOf(daemon: string, more: Partial<StreamsOptions> = {}): LocalStr
   const streams = createStreams({
     world: realWorld,
     store,
+    seal: openSeal(dir.path),
     daemon,
     isAlive: () => true,
     maxStreams: 2,
@@ -69,6 +71,28 @@ it('hands every event over once and in order, to a reader that comes late and to
   expect(back.texts()).toEqual(['c', 'd', 'e', 'f']);
   expect(early.texts()).toEqual(['a', 'b', 'c']);
   expect(stream.primer).toBe(`${stream.id}.0`);
+});
+
+it('keeps events so that they can be read with the key of the directory only, each in its own stream', async () => {
+  const streams = streamsOf('daemon');
+  const [stream, other] = [await streams.open('s', '1'), await streams.open('s', '2')];
+  await stream.append(line('{"result":"a secret"}'), false);
+  const rows = store.all<EventRow>('eventsAfter', [stream.id, 0]);
+  expect(rows).toHaveLength(1);
+  expect(String(rows[0]?.frame)).not.toContain('secret');
+  expect(reader(streams, stream.id).texts()).toEqual(['{"result":"a secret"}']);
+  await store.commit('addEvent', [other.id, rows[0]?.frame as Buffer, 0, Date.now()]);
+  await other.append(line('{"its":"own"}'), true);
+  expect(reader(streams, other.id).texts()).toEqual(['{"its":"own"}']);
+  expect(troubles.splice(0).map(String)).toEqual([expect.stringContaining('cannot be read')]);
+});
+
+it('reads the events that an earlier version has written in clear', async () => {
+  const streams = streamsOf('daemon');
+  const stream = await streams.open('s', '1');
+  await store.commit('addEvent', [stream.id, Buffer.from('{"from":"before"}'), 0, Date.now()]);
+  await stream.append(line('{"from":"now"}'), true);
+  expect(reader(streams, stream.id).texts()).toEqual(['{"from":"before"}', '{"from":"now"}']);
 });
 
 it('shows a reader what another daemon writes', async () => {

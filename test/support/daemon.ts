@@ -212,7 +212,7 @@ async function copyPrivately(from: string, to: string): Promise<void> {
 export type Daemon = Awaited<ReturnType<typeof daemon>>;
 type Status = {
   daemon: { pid: number; state: string; version: string };
-  bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number };
+  bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number; refused: number };
   store: { state: string; message: string };
   http: { state: string; url: string | null; error?: string };
   sessions: number;

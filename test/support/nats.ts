@@ -12,7 +12,15 @@ import { connect, type NatsConnection } from 'nats';
 import { fetchNatsServer, findNatsServer, type NatsServer } from '../../src/bus/acquire.ts';
 import { pathsOf } from '../../src/config/paths.ts';
 
-type Options = { jetstream?: boolean; maxPayload?: number; token?: string };
+type Options = {
+  jetstream?: boolean;
+  maxPayload?: number;
+  token?: string;
+  /** The one user that is let in, and what it may do. */
+  user?: { user: string; password: string; permissions: object };
+  /** With an address where the server tells who is connected. */
+  monitored?: boolean;
+};
 
 export type TestServer = AsyncDisposable & {
   readonly url: string;
@@ -21,27 +29,34 @@ export type TestServer = AsyncDisposable & {
   readonly pid: number;
   /** A connection that is closed with the server. */
   connect(): Promise<NatsConnection>;
+  /** Who is connected: an id that no later connection has, and the name it gave. Only of a monitored server. */
+  connections(): Promise<{ cid: number; name: string }[]>;
   /** Kills the server and starts it again on the same port; resolves when it accepts connections. */
   restart(): Promise<void>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
 };
 
-export async function natsServer({ jetstream = false, maxPayload, token }: Options = {}): Promise<TestServer> {
+export async function natsServer(options: Options = {}): Promise<TestServer> {
+  const { jetstream = false, maxPayload, token, user, monitored = false } = options;
   const { path } = await natsBinary();
   const directory = await mkdtemp(join(tmpdir(), 'troupe-nats-'));
   const port = await freePort();
   const url = `nats://127.0.0.1:${port}`;
+  const monitor = monitored ? `127.0.0.1:${await freePort()}` : undefined;
   await writeFile(
     join(directory, 'nats.conf'),
     JSON.stringify({
       listen: `127.0.0.1:${port}`,
       ...(maxPayload && { max_payload: maxPayload }),
       ...(token && { authorization: { token } }),
+      ...(user && { authorization: { users: [user] } }),
+      ...(monitor && { http: monitor }),
       ...(jetstream && { jetstream: { store_dir: join(directory, 'jetstream') } }),
     }),
   );
-  const credentials = { servers: url, ...(token && { token }) };
+  const login = user && { user: user.user, pass: user.password };
+  const credentials = { servers: url, ...(token && { token }), ...login };
   const connections: NatsConnection[] = [];
 
   async function start(): Promise<ChildProcess> {
@@ -76,6 +91,10 @@ export async function natsServer({ jetstream = false, maxPayload, token }: Optio
       const connection = await connect({ ...credentials, noAsyncTraces: true, reconnectTimeWait: 50 });
       connections.push(connection);
       return connection;
+    },
+    async connections() {
+      const reply = await fetch(`http://${monitor}/connz`);
+      return ((await reply.json()) as { connections: { cid: number; name: string }[] }).connections;
     },
     async restart() {
       await kill();

@@ -108,9 +108,10 @@ function daemonText({ instance, version, pid, uptimeMs, memoryBytes }: Status['d
   return `${name}${state}  version ${version}  pid ${pid}  up ${ago(uptimeMs)}  ${bytes(memoryBytes)}`;
 }
 
-function brokerText({ managed, pid, outbox }: Status['bus']): string {
+function brokerText({ managed, pid, outbox, refused }: Status['bus']): string {
   const own = managed ? `  (our own nats-server${pid ? `, pid ${pid}` : ''})` : '';
-  return `${own}${outbox ? `  ${outbox} messages wait in the outbox` : ''}`;
+  const aside = refused ? `  ${refused} ${refused === 1 ? 'event' : 'events'} put aside that could not be sent` : '';
+  return `${own}${outbox ? `  ${outbox} messages wait in the outbox` : ''}${aside}`;
 }
 
 const httpText = ({ url, isOpen, error }: NonNullable<Status['http']>): string =>

@@ -80,7 +80,7 @@ async function daemonCheck({ paths }: Cli): Promise<{ found: Status | undefined;
 
 async function natsCheck({ env, paths }: Cli, found: Status | undefined): Promise<Check> {
   const name = 'nats';
-  if (found?.bus.state === 'online') return { name, state: 'ok', detail: `online at ${found.bus.url}` };
+  if (found?.bus.state === 'online') return onlineCheck(found.bus);
   try {
     const chosen = natsFromEnvironment(env);
     if (chosen) return await reach(chosen.servers);
@@ -97,6 +97,12 @@ async function natsCheck({ env, paths }: Cli, found: Status | undefined): Promis
       remedy: 'correct it, or unset it to run our own nats-server',
     };
   }
+}
+
+function onlineCheck({ url, refused }: Status['bus']): Check {
+  if (!refused) return { name: 'nats', state: 'ok', detail: `online at ${url}` };
+  const detail = `online at ${url}; ${refused} ${refused === 1 ? 'event' : 'events'} put aside that could not be sent`;
+  return { name: 'nats', state: 'warn', detail, remedy: 'troupe logs says which the bus refused, and why' };
 }
 
 async function reach(servers: readonly string[]): Promise<Check> {

@@ -10,7 +10,7 @@ import type { Call, Outcome, Signal } from '../../calls/call.ts';
 import { OPERATIONS, type Ports } from '../../operations/operations.ts';
 import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Order } from '../../tasks/task.ts';
-import { askedOf, callerOf, cursorOf, extrasOf, orderOf, uriOf } from './requests.ts';
+import { askedOf, callerOf, cursorOf, extrasOf, orderOf, subscriberOf, uriOf } from './requests.ts';
 import { type Close, createOffers, type Responder, succeeded, UNREADABLE } from './responder.ts';
 import { type Service, serviceOf } from './service.ts';
 
@@ -127,7 +127,7 @@ async function listen(
   uri: string,
 ): Promise<Buffer> {
   const { server } = request;
-  const wanted = { server, uri, subscriber: msg.headers?.get('Troupe-Subscriber') ?? '' };
+  const wanted = { server, uri, subscriber: subscriberOf(msg) };
   const { principal, ...lease } = await OPERATIONS[verb].run(ports, wanted, callerOf(request));
   return json({ subject: subjects.resourceUpdated(server, uri, principal), ...lease });
 }

@@ -23,6 +23,7 @@ export type Asked = { readonly method: string; readonly name: string; readonly p
 const EMPTY = Buffer.from('{}');
 const OPEN_BRACE = 0x7b;
 const MAX_URI = 8_192;
+const MAX_SUBSCRIBER = 256;
 let sequence = 0;
 
 /** Whoever publishes on a tree is its caller: the permissions of the bus say who may. */
@@ -50,6 +51,14 @@ export function extrasOf({ headers }: Msg): Extras {
     isStream: wantsStream({ headers }),
     ...(timeoutMs && { timeoutMs }),
   };
+}
+
+/** Which of a caller's listeners it is. */
+export function subscriberOf({ headers }: Pick<Msg, 'headers'>): string {
+  const subscriber = headers?.get('Troupe-Subscriber') ?? '';
+  if (subscriber.length > MAX_SUBSCRIBER)
+    throw new TroupeError('invalid', `Troupe-Subscriber must have at most ${MAX_SUBSCRIBER} characters`);
+  return subscriber;
 }
 
 export const wantsStream = ({ headers }: Pick<Msg, 'headers'>): boolean => headers?.get('Troupe-Stream') === '1';

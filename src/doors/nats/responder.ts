@@ -4,8 +4,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Empty, type Msg, type NatsConnection } from 'nats';
 import { maxPayload, toHeaders } from '../../bus/frames.ts';
-import { isInbox, replies } from '../../bus/replies.ts';
-import type { Subjects, Tree } from '../../bus/subjects.ts';
+import { replies } from '../../bus/replies.ts';
+import { isInbox, MAX_NAME, type Subjects, type Tree } from '../../bus/subjects.ts';
 import type { Outcome } from '../../calls/call.ts';
 import { type FailureCode, failureOf, TroupeError } from '../../protocol/failures.ts';
 import { wantsStream } from './requests.ts';
@@ -62,7 +62,7 @@ export const SILENCE_MS = 500;
 /** Another daemon, or a disk, may take its time with what came through this one. */
 const CLOSE_MS = 4 * SILENCE_MS;
 
-export const UNREADABLE = 'the subject cannot be read; see docs/SUBJECTS.md';
+export const UNREADABLE = `the subject cannot be read, or a name in it has more than ${MAX_NAME} characters; see docs/SUBJECTS.md`;
 
 /** The outcome that is a JSON result of ours. */
 export const succeeded = (result: Buffer): Outcome => ({ ok: true, result, isError: false });
