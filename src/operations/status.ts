@@ -12,8 +12,10 @@ export type HttpStatus = {
   readonly state: 'listening' | 'off' | 'failed';
   /** Such as http://127.0.0.1:7411. */
   readonly url: string | null;
-  /** Other machines can reach it, and need a token. */
+  /** Other machines can reach it. */
   readonly isOpen?: boolean;
+  /** Everybody must show a token: the owner on this machine too. */
+  readonly needsToken?: boolean;
   readonly error?: string;
 };
 

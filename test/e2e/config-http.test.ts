@@ -30,7 +30,10 @@ describe('the HTTP door', () => {
     const { http, sessions } = await shown('status');
     expect(http).toEqual({ state: 'listening', url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) });
     expect(sessions).toBe(0);
-    expect(await shown('env')).toEqual({ NATS_URL: expect.stringMatching(/^nats:/), TROUPE_HTTP: http.url });
+    expect(await shown('env')).toEqual({
+      ...{ NATS_URL: expect.stringMatching(/^nats:/), TROUPE_HTTP: http.url },
+      TROUPE_TOKEN: expect.stringMatching(/^[\w-]{43}$/),
+    });
     expect((await d.cli('env')).stdout).toContain(`TROUPE_HTTP=${http.url}\nexport TROUPE_HTTP`);
     expect((await d.cli('status')).stdout).toMatch(/^http +listening +http:\/\/127\.0\.0\.1:\d+\/mcp/m);
     expect(await initialize(http.url)).toBe(200);
