@@ -2,7 +2,8 @@
 // and by their session; and the sockets that they hold. Only Linux shows other processes' sockets.
 // A process that has left its session, emptied its environment and outlived its parent before we looked is not known any more.
 
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readlinkSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { MARKER } from './child.ts';
 
 /** What was found of a process when it was first seen: later it may have another parent, and still be a server's. */
@@ -18,23 +19,39 @@ type Origin = {
 /** Every socket that a server's process holds now, by its inode. `family` begins the marks of all daemons on the state directory. */
 export function serversSockets(family: string): () => Promise<ReadonlySet<string>> {
   let known = new Map<number, Seen>();
+  let lookedAt = Number.NEGATIVE_INFINITY;
 
   /** Each process is read once in its life; the inode of its directory says whether a pid was given away again. */
   async function look(): Promise<number[]> {
-    const found = await all(await pids(), async (pid) => ({ pid, inode: (await stat(`/proc/${pid}`)).ino }));
-    const isKnown = ({ pid, inode }: { pid: number; inode: number }) => known.get(pid)?.inode === inode;
-    const next = new Map(found.filter(isKnown).map(({ pid }) => [pid, known.get(pid) as Seen]));
-    const origins = await all(
-      found.filter((each) => !isKnown(each)),
-      ({ pid, inode }) => originOf(pid, inode, family),
+    const isSoon = performance.now() - lookedAt < SOON_MS;
+    lookedAt = performance.now();
+    const next = new Map<number, Seen>();
+    const strangers: number[] = [];
+    for (const pid of await pids()) {
+      const seen = isSoon ? known.get(pid) : undefined;
+      if (seen) next.set(pid, seen);
+      else strangers.push(pid);
+    }
+    const origins = await all(strangers, async (pid) => {
+      const { ino } = await stat(`/proc/${pid}`);
+      const seen = known.get(pid);
+      if (seen?.inode !== ino) return originOf(pid, ino, family);
+      next.set(pid, seen);
+      return undefined;
+    });
+    judge(
+      origins.filter((origin) => origin !== undefined),
+      next,
     );
-    judge(origins, next);
     known = next;
     return [...next].filter(([, { isServers }]) => isServers).map(([pid]) => pid);
   }
 
   return async () => new Set((await all(await look(), socketsOf)).flat());
 }
+
+/** The kernel goes through all other pids before it gives one away again, which takes longer than this. */
+const SOON_MS = 1_000;
 
 async function pids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
@@ -67,11 +84,20 @@ function judge(origins: readonly Origin[], seen: Map<number, Seen>): void {
 
 async function socketsOf(pid: number): Promise<string[]> {
   const directory = `/proc/${pid}/fd`;
-  const targets = await all(await readdir(directory), (fd) => readlink(`${directory}/${fd}`));
-  return targets.flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
+  const fds = await readdir(directory);
+  return fds.flatMap((fd) => /^socket:\[(\d+)\]$/.exec(targetOf(`${directory}/${fd}`))?.[1] ?? []);
 }
 
-/** What could be read of them: processes and descriptors come and go meanwhile. */
+/** Not in the thread pool: such a link is read in less time than it takes to ask there. */
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return ''; // it was closed meanwhile
+  }
+}
+
+/** What could be read of them: processes come and go meanwhile. */
 async function all<Item, Found>(items: readonly Item[], read: (item: Item) => Promise<Found>): Promise<Found[]> {
   const settled = await Promise.allSettled(items.map(read));
   return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
