@@ -19,6 +19,7 @@ export type Started = {
   /** Where hosts come in; none when the HTTP door is off. */
   readonly http?: {
     readonly url: string | null;
+    readonly insteadOf?: number;
     readonly isOpen?: boolean;
     readonly needsToken?: boolean;
     readonly error?: string;
@@ -56,6 +57,9 @@ function banner({ version, bus, http, members, tools, config, logFile }: Started
     `troupe ${version} is running, pid ${process.pid}`,
     `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,
     ...(http ? [`  http     ${http.url === null ? (http.error ?? 'off') : `${http.url}/mcp`}`] : []),
+    ...(http?.insteadOf
+      ? [`           not on ${http.insteadOf}, which is taken, or was when this port was chosen`]
+      : []),
     ...(http?.isOpen ? ['           open to other machines, who need the token of npx troupe env'] : []),
     ...(http?.needsToken && !http.isOpen ? ['           everybody needs the token of npx troupe env'] : []),
     ...members.map((member, index) => `  ${index === 0 ? 'servers' : '       '}  ${line(member, tools(member))}`),

@@ -65,12 +65,12 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   const port = Number(new URL(url).port);
   // A port that a person chose is in the configuration, and not remembered.
   if (!address.isExplicit || address.port === 0) rememberPort(paths, port);
-  if (!address.isExplicit && address.port !== 0 && port !== address.port)
-    options.say.waiting(`port ${address.port} is taken or was taken before; hosts find troupe at ${url}/mcp`);
+  const isElsewhere = !address.isExplicit && address.port !== 0 && port !== address.port;
   log.logger.info({ url }, 'listening');
   return {
     status: {
       ...{ state: 'listening', url },
+      ...(isElsewhere && { insteadOf: address.port }),
       ...(!isLoopback(address.host) && { isOpen: true }),
       ...(needsToken(address.host, settings, standingOf) && { needsToken: true }),
     },
