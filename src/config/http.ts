@@ -22,12 +22,14 @@ export const httpSchema = z
     enabled: z.boolean().prefault(true),
     /** HOST:PORT; a port of 0 picks one. Absent: 127.0.0.1 and the usual port, or another if that is taken. */
     address: word.refine((written) => hostAndPort(written) !== undefined, ADDRESS).exactOptional(),
-    /** Bearer tokens by the name of their principal: required beyond the loopback. */
+    /** Bearer tokens by the name of their principal, beside the owner's, which the daemon makes itself. */
     tokens: z
       .record(z.string(), token)
       .refine((tokens) => Object.keys(tokens).every(isServerName), `must name each principal ${NAME_RULE}`)
       .refine(isOneToOne, 'must give each principal a token of its own')
       .prefault({}),
+    /** Whether everybody must show a token, the owner on this machine too. */
+    requireToken: z.boolean().prefault(false),
     /** Pages of browsers that may come in, such as https://app.example.com. */
     origins: z
       .array(word.refine(isOrigin, 'must be an origin such as "https://app.example.com", without a path'))

@@ -17,7 +17,13 @@ export type Started = {
     readonly lastError?: string;
   };
   /** Where hosts come in; none when the HTTP door is off. */
-  readonly http?: { readonly url: string | null; readonly isOpen?: boolean; readonly error?: string };
+  readonly http?: {
+    readonly url: string | null;
+    readonly insteadOf?: number;
+    readonly isOpen?: boolean;
+    readonly needsToken?: boolean;
+    readonly error?: string;
+  };
   readonly members: readonly Member[];
   readonly tools: (member: Member) => number;
   readonly config: string | undefined;
@@ -51,7 +57,11 @@ function banner({ version, bus, http, members, tools, config, logFile }: Started
     `troupe ${version} is running, pid ${process.pid}`,
     `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,
     ...(http ? [`  http     ${http.url === null ? (http.error ?? 'off') : `${http.url}/mcp`}`] : []),
+    ...(http?.insteadOf
+      ? [`           not on ${http.insteadOf}, which is taken, or was when this port was chosen`]
+      : []),
     ...(http?.isOpen ? ['           open to other machines, who need the token of npx troupe env'] : []),
+    ...(http?.needsToken && !http.isOpen ? ['           everybody needs the token of npx troupe env'] : []),
     ...members.map((member, index) => `  ${index === 0 ? 'servers' : '       '}  ${line(member, tools(member))}`),
     `  config   ${config ?? 'built in; troupe add, troupe import or a file of your own replaces it'}`,
     `  log      ${logFile}`,

@@ -4,18 +4,22 @@
 import { isLoopback } from '../config/addresses.ts';
 import { addressOf } from '../config/http.ts';
 import type { HttpSettings } from '../config/schema.ts';
-import { portsToTry, rememberPort, tokenToShow, withToken } from '../doors/http/port-and-token.ts';
+import { needsToken } from '../doors/http/gate.ts';
+import { peersOf } from '../doors/http/peers.ts';
+import { ownersToken, portsToTry, rememberPort, withOwnersToken } from '../doors/http/port-and-token.ts';
 import { type HttpDoor, openHttp } from '../doors/http/server.ts';
 import { websocketDoor } from '../doors/websocket.ts';
 import type { HttpStatus } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
+import { serversSockets } from '../servers/stdio/descendants.ts';
 import type { Hosting } from '../sessions/hosting.ts';
 import { realWorld } from '../world/world.ts';
+import { familyOf } from './leftovers.ts';
 import type { PartsOptions } from './options.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;
-  /** What the owner of the daemon shows to the door, where a token is needed. */
+  /** What the owner shows to the door where a token is needed. */
   readonly token: string | undefined;
   close(): Promise<void>;
 };
@@ -26,7 +30,11 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   const { paths, config, log } = options;
   const address = addressOf(options.http, config.http, paths.instance);
   if (!address) return OFF;
-  const settings: HttpSettings = withToken(config.http, address.host, paths);
+  const settings: HttpSettings = withOwnersToken(config.http, paths);
+  const standingOf = peersOf({
+    owner: process.geteuid?.() ?? -1,
+    serversSockets: serversSockets(familyOf(paths.state)),
+  });
   const websocket = websocketDoor({ world: realWorld, sessions, settings, logger: log.logger });
   let door: HttpDoor | undefined;
   let failure: unknown;
@@ -37,6 +45,7 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
         world: realWorld,
         address: { host: address.host, port },
         settings,
+        standingOf,
         sessions,
         logger: log.logger,
         onUpgrade: websocket.upgrade,
@@ -56,12 +65,16 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   const port = Number(new URL(url).port);
   // A port that a person chose is in the configuration, and not remembered.
   if (!address.isExplicit || address.port === 0) rememberPort(paths, port);
-  if (!address.isExplicit && address.port !== 0 && port !== address.port)
-    options.say.waiting(`port ${address.port} is taken or was taken before; hosts find troupe at ${url}/mcp`);
+  const isElsewhere = !address.isExplicit && address.port !== 0 && port !== address.port;
   log.logger.info({ url }, 'listening');
   return {
-    status: { state: 'listening', url, ...(!isLoopback(address.host) && { isOpen: true }) },
-    token: tokenToShow(settings),
+    status: {
+      ...{ state: 'listening', url },
+      ...(isElsewhere && { insteadOf: address.port }),
+      ...(!isLoopback(address.host) && { isOpen: true }),
+      ...(needsToken(address.host, settings, standingOf) && { needsToken: true }),
+    },
+    token: ownersToken(settings),
     close: async () => void (await Promise.all([door.close(), websocket.close()])),
   };
 }

@@ -12,8 +12,12 @@ export type HttpStatus = {
   readonly state: 'listening' | 'off' | 'failed';
   /** Such as http://127.0.0.1:7411. */
   readonly url: string | null;
-  /** Other machines can reach it, and need a token. */
+  /** The port that it would have had, were it not taken, now or when this one was first chosen. */
+  readonly insteadOf?: number;
+  /** Other machines can reach it. */
   readonly isOpen?: boolean;
+  /** Everybody must show a token: the owner on this machine too. */
+  readonly needsToken?: boolean;
   readonly error?: string;
 };
 

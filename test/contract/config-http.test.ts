@@ -8,7 +8,7 @@ import { formatComplaint } from '../../src/config/complaints.ts';
 import { addressOf, isHttpFlag } from '../../src/config/http.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import { pathsOf } from '../../src/config/paths.ts';
-import { portsToTry, rememberPort, tokenToShow, withToken } from '../../src/doors/http/port-and-token.ts';
+import { ownersToken, portsToTry, rememberPort, withOwnersToken } from '../../src/doors/http/port-and-token.ts';
 import { environmentOf } from '../../src/operations/status.ts';
 import { scratch } from '../support/scratch.ts';
 
@@ -16,7 +16,7 @@ const TOKEN = 'a-token-of-32-characters-or-more';
 
 test('without a word about it the door is open to this machine only', async () => {
   expect((await http({})).config.http).toEqual({
-    ...{ enabled: true, tokens: {}, origins: [], hosts: [] },
+    ...{ enabled: true, tokens: {}, requireToken: false, origins: [], hosts: [] },
     ...{ maxBodyBytes: 16 * 1024 ** 2, maxSessions: 1000, maxStreams: 64 },
     ...{ sessionIdleMs: 86_400_000, keepAliveMs: 15_000 },
   });
@@ -26,6 +26,7 @@ test('every setting is read, and the tokens may be variables', async () => {
   const settings = {
     ...{ enabled: false, address: '0.0.0.0:80', tokens: { alice: `\${ALICE}`, _: `${TOKEN}==` } },
     ...{
+      requireToken: true,
       origins: ['https://app.example.com', 'http://localhost:5173'],
       hosts: ['mcp.example.com', 'h:8443', '[::1]:1'],
     },
@@ -140,21 +141,27 @@ test('a daemon that may choose its port comes back on the one it had', async () 
   expect(portsToTry(usual, pathsOf({ TROUPE_STATE: dir.path }, { instance: 'work' }))).toEqual([7411, 0]);
 });
 
-test('beyond this machine a token is made once, for all daemons there, and only its owner can read it', async () => {
+test('the owner’s token is made once, for all daemons there, and only its owner can read it', async () => {
   await using dir = await scratch();
   const paths = pathsOf({ TROUPE_STATE: join(dir.path, 'state') });
   const { http: settings } = (await http({})).config;
-  expect(withToken(settings, '127.0.0.1', paths)).toBe(settings);
-  const { tokens } = withToken(settings, '0.0.0.0', paths);
+  const { tokens } = withOwnersToken(settings, paths);
   expect(tokens).toEqual({ _: expect.stringMatching(/^[\w-]{43}$/) });
-  expect(withToken(settings, '192.168.1.2', pathsOf({ TROUPE_STATE: paths.state }, { instance: 'b' })).tokens).toEqual(
-    tokens,
-  );
+  expect(withOwnersToken(settings, pathsOf({ TROUPE_STATE: paths.state }, { instance: 'b' })).tokens).toEqual(tokens);
   const file = join(paths.state, 'http-token');
-  expect([statSync(file).mode & 0o777, readFileSync(file, 'utf8')]).toEqual([0o600, tokenToShow({ tokens })]);
-  const configured = { ...settings, tokens: { alice: TOKEN } };
-  expect(withToken(configured, '0.0.0.0', paths)).toBe(configured);
-  expect(tokenToShow(configured)).toBe(TOKEN);
+  expect([statSync(file).mode & 0o777, readFileSync(file, 'utf8')]).toEqual([0o600, ownersToken({ tokens })]);
+});
+
+test('the owner’s token is never somebody else’s, and is made beside theirs; a configured one is taken as it is', async () => {
+  await using dir = await scratch();
+  const paths = pathsOf({ TROUPE_STATE: dir.path });
+  const { http: settings } = (await http({ tokens: { alice: TOKEN } })).config;
+  const beside = withOwnersToken(settings, paths);
+  expect(beside.tokens).toEqual({ alice: TOKEN, _: expect.stringMatching(/^[\w-]{43}$/) });
+  expect(ownersToken(settings)).toBeUndefined();
+  expect(ownersToken(beside)).not.toBe(TOKEN);
+  const configured = { ...settings, tokens: { _: TOKEN } };
+  expect(withOwnersToken(configured, paths)).toBe(configured);
 });
 
 test('this machine, this house, and the world are told apart', () => {

@@ -108,7 +108,7 @@ describe('the listening socket', () => {
   });
 
   it('answers what is no request with a bare status, and with nothing in the middle of an answer', async () => {
-    await using d = await door();
+    await using d = await door({ standingOf: () => 'owner' });
     const mine = await d.enter();
     const bare = /^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n$/;
     expect(await d.raw('GARBAGE\r\n\r\n')).toMatch(bare);
@@ -121,4 +121,17 @@ describe('the listening socket', () => {
 it('a path is the same one whatever its query says', () => {
   for (let n = 0; n < 300; n++) expect(routeOf(`/mcp?n=${n}`)).toBe(routeOf('/mcp'));
   expect(routeOf('/messages?sessionId=a')).toEqual({ endpoint: 'messages', scope: '' });
+});
+
+it.each([
+  ['/files/mcp', { endpoint: 'mcp', scope: 'files' }],
+  ['/@small/mcp/', { endpoint: 'mcp', scope: '@small' }],
+  ['/%40small/mcp?a=b', { endpoint: 'mcp', scope: '@small' }],
+  ['/mcp/mcp', { endpoint: 'mcp', scope: 'mcp' }],
+  ['/sse/mcp', { endpoint: 'sse', scope: 'mcp' }],
+  ['/files/sse', undefined],
+  ['/files/mcp/more', undefined],
+  ['//mcp', undefined],
+])('an address may end in /mcp: %s', (path, route) => {
+  expect(routeOf(path)).toEqual(route);
 });

@@ -1,6 +1,7 @@
 // Who is let in at the HTTP door: the table of hosts, pages and tokens, on every path and for upgrades too.
 
 import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { BOTH, door, rawTo } from '../support/http-door.ts';
@@ -186,6 +187,26 @@ describe('an upgrade', () => {
     expect(said.match(/"result":\{\}/g)?.length).toBe(2);
     const evil = 'GET /mcp HTTP/1.1\r\nHost: evil.com\r\n';
     expect(await d.raw(`${evil}${wish}\r\n${evil}Connection: close\r\n\r\n`)).toMatch(/1.1 403[\s\S]*1.1 403/);
+  });
+});
+
+describe('an upgrade that is passed over', () => {
+  it('leaves nothing on the connection, however often it is asked for', async () => {
+    const seen: number[] = [];
+    await using d = await door({
+      standingOf(socket) {
+        seen.push(socket.listenerCount('error') + socket.listenerCount('close'));
+        return 'owner';
+      },
+    });
+    const wish = `GET /elsewhere HTTP/1.1\r\nHost: 127.0.0.1:${d.port}\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
+    const socket = connect(d.port, '127.0.0.1');
+    for (let at = 0; at < 6; at += 1) {
+      socket.write(wish);
+      expect(String(await new Promise((resolve) => socket.once('data', resolve)))).toMatch(/^HTTP\/1\.1 404/);
+    }
+    socket.destroy();
+    expect(seen).toEqual(Array(6).fill(seen[0]));
   });
 });
 

@@ -205,7 +205,12 @@ describe('the bus', () => {
       expect((await d.cli('status')).stdout).toMatch(/^bus +offline/m);
       expect(await d.cli('call', 'echo', 'echo', 'message=hi')).toMatchObject({ exitCode: 0, stdout: 'hi' });
       const { exitCode, stdout } = await d.cli('env');
-      expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^TROUPE_HTTP=http:\S+\nexport TROUPE_HTTP$/)]);
+      expect([exitCode, stdout]).toEqual([
+        ...[
+          0,
+          expect.stringMatching(/^TROUPE_HTTP=http:\S+\nexport TROUPE_HTTP\nTROUPE_TOKEN=\S+\nexport TROUPE_TOKEN$/),
+        ],
+      ]);
       const { pid } = await d.server('echo');
       expect(await d.down()).toBe(0);
       await eventually(async () => expect(await isAlive(pid as number)).toBe(false));

@@ -30,7 +30,10 @@ describe('the HTTP door', () => {
     const { http, sessions } = await shown('status');
     expect(http).toEqual({ state: 'listening', url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) });
     expect(sessions).toBe(0);
-    expect(await shown('env')).toEqual({ NATS_URL: expect.stringMatching(/^nats:/), TROUPE_HTTP: http.url });
+    expect(await shown('env')).toEqual({
+      ...{ NATS_URL: expect.stringMatching(/^nats:/), TROUPE_HTTP: http.url },
+      TROUPE_TOKEN: expect.stringMatching(/^[\w-]{43}$/),
+    });
     expect((await d.cli('env')).stdout).toContain(`TROUPE_HTTP=${http.url}\nexport TROUPE_HTTP`);
     expect((await d.cli('status')).stdout).toMatch(/^http +listening +http:\/\/127\.0\.0\.1:\d+\/mcp/m);
     expect(await initialize(http.url)).toBe(200);
@@ -70,6 +73,20 @@ describe('the HTTP door', () => {
     for (const file of ['logs/troupe-wide.log', 'logs/up-wide.log'])
       expect(await readFile(join(d.state, file), 'utf8')).not.toContain(TROUPE_TOKEN);
     expect((await d.cli('status', '--instance', 'wide')).stdout).not.toContain(TROUPE_TOKEN);
+  });
+
+  test('where it is told to, it wants a token from everybody, and install tells a host where to find it', async () => {
+    await d.down();
+    await d.write({ echo: fixture('echo') }, { http: { address: '127.0.0.1:0', requireToken: true } });
+    await d.start();
+    const { TROUPE_HTTP, TROUPE_TOKEN } = await shown('env');
+    expect(await initialize(TROUPE_HTTP)).toBe(401);
+    expect(await initialize(TROUPE_HTTP, TROUPE_TOKEN)).toBe(200);
+    expect((await shown('status')).http).toEqual({ state: 'listening', url: TROUPE_HTTP, needsToken: true });
+    expect((await d.cli('status')).stdout).toMatch(/^http +listening .*\/mcp +with the token of troupe env/m);
+    const { stdout } = await d.cli('install', 'claude-code', '--url', '--print');
+    expect(stdout).toContain(`"Authorization": "Bearer \${TROUPE_TOKEN}"`);
+    expect(stdout).not.toContain(TROUPE_TOKEN);
   });
 });
 

@@ -2,9 +2,9 @@
 // twice, and who has to come back does.
 
 import { readdirSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import Sqlite from 'better-sqlite3';
 import { execa } from 'execa';
@@ -107,6 +107,27 @@ it('a daemon that cannot start is no mystery: the host is told why, and the shim
   expect(s.said()).toContain(`${config}:1:`);
   expect(s.lines).toMatchObject([{ id: 0, error: { code: -32010, message: expect.stringContaining(config) } }]);
 }, 120_000);
+
+it('a daemon is not started in silence: its directory and file are told, and that another one runs elsewhere', async () => {
+  await using d = await started();
+  await using dir = await scratch();
+  // A host that drops the variables of the shell in which `troupe up` was said.
+  const env = { PATH: process.env.PATH, HOME: dir.path, TROUPE_NATS_SERVER: d.env.TROUPE_NATS_SERVER };
+  const config = join(dir.path, '.config/troupe/troupe.json');
+  await mkdir(dirname(config), { recursive: true });
+  await writeFile(config, '{"mcpServers": ');
+  const s = startShim(env);
+  s.send(INITIALIZE);
+  expect(await s.exit).toBe(4);
+  const [first, second] = s.said().split('\n');
+  const state = join(dir.path, ...(process.platform === 'darwin' ? DARWIN : ['.local', 'state']), 'troupe');
+  expect(first).toBe(`troupe: no daemon runs on ${state}; starting one with ${config}`);
+  if (process.platform !== 'linux') return; // only there the others can be seen
+  expect(second).toMatch(/^troupe: you have another daemon on .*; to use it, set TROUPE_STATE to that/);
+  expect(second).toContain(d.state);
+}, 120_000);
+
+const DARWIN = ['Library', 'Application Support'];
 
 /** Resolves when somebody has looked for the daemon so often, in vain. */
 async function attempts(path: string, count: number): Promise<void> {

@@ -25,11 +25,11 @@ afterAll(async () => {
 });
 
 /** What the Inspector prints for a method, and its exit code. */
-async function inspect(path: string, transport: string, ...words: string[]) {
+async function inspect(path: string, transport: string | undefined, ...words: string[]) {
   const [node, script] = await Promise.all([toolPath('node'), toolPath('inspector')]);
   const env = { PATH: process.env.PATH ?? '', HOME: home.path };
   const options = { env, extendEnv: false, reject: false, stdin: 'ignore', timeout: 30_000 } as const;
-  const target = ['--cli', `${address}${path}`, '--transport', transport, '--method'];
+  const target = ['--cli', `${address}${path}`, ...(transport ? ['--transport', transport] : []), '--method'];
   const { exitCode, stdout, stderr } = await execa(node, [script, ...target, ...words], options);
   expect(exitCode, `${words.join(' ')}: ${stderr}`).toBe(0);
   return JSON.parse(stdout);
@@ -62,6 +62,7 @@ test('sees one server with its own names at its own endpoint, also over HTTP+SSE
   for (const [path, transport] of [
     ['/mcp/memo', 'http'],
     ['/sse/memo', 'sse'],
+    ['/memo/mcp', undefined], // it guesses the transport from the end of the address
   ] as const) {
     const { tools } = await inspect(path, transport, 'tools/list');
     expect(tools.map(({ name }: { name: string }) => name)).toContain('touch');

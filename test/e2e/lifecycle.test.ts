@@ -37,11 +37,12 @@ describe('up and down', () => {
     expect((await place.run('status')).code).toBe(4);
   });
 
-  test('a daemon that was taken down comes up again with the same port and token', async () => {
+  test('a daemon that was taken down comes up again with the same port and token, and says that it is not the usual port', async () => {
     await using place = await placeWith({ echo: fixture('echo') });
     // The usual port may be another daemon's while this one is down.
     writeFileSync(join(place.directory, 'http-port'), String(await freePort()));
-    await place.run('up', '--detach');
+    const { stdout } = await place.run('up', '--detach');
+    expect(stdout).toMatch(/^ +not on 7411, which is taken, or was when this port was chosen$/m);
     const before = await place.run('env', '--json');
     await place.run('down');
     await place.run('up', '--detach');

@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { pino } from 'pino';
 import { type Dispatcher, request } from 'undici';
 import type { HttpSettings } from '../../src/config/schema.ts';
+import { peersOf } from '../../src/doors/http/peers.ts';
 import { type HttpOptions, openHttp } from '../../src/doors/http/server.ts';
 import { resultFrame } from '../../src/protocol/compose.ts';
 import type { Era } from '../../src/protocol/eras.ts';
@@ -19,7 +20,15 @@ import { realWorld } from '../../src/world/world.ts';
 
 export const BOTH = 'application/json, text/event-stream';
 export const SETTINGS: HttpSettings = {
-  ...{ enabled: true, tokens: {}, origins: [], hosts: [], maxBodyBytes: 64 * 1024, maxSessions: 8 },
+  ...{
+    enabled: true,
+    tokens: {},
+    requireToken: false,
+    origins: [],
+    hosts: [],
+    maxBodyBytes: 64 * 1024,
+    maxSessions: 8,
+  },
   ...{ maxStreams: 4, sessionIdleMs: 60_000, keepAliveMs: 60_000 },
 };
 
@@ -155,6 +164,7 @@ export async function door({ settings = {}, ...options }: DoorOptions = {}) {
   const opened = await openHttp({
     world: realWorld,
     ...{ address: { host: '127.0.0.1', port: 0 }, sessions: played.sessions, logger: pino({ level: 'silent' }) },
+    standingOf: peersOf({ owner: process.geteuid?.() ?? 0, serversSockets: async () => new Set() }) ?? (() => 'owner'),
     ...options,
     timing: { drainMs: 100, ...options.timing },
     settings: { ...SETTINGS, ...settings },

@@ -123,8 +123,9 @@ class Shim {
   async #isMissed(): Promise<boolean> {
     const { paths, upWords, env } = this.#options;
     // Loaded only without a daemon: most shims find one.
-    const { starter } = await import('./starter.ts');
-    this.#starter ??= starter({ words: upWords, env, onFailure: (why) => this.#notStarted(why) });
+    const [{ starter }, { startWords }] = await Promise.all([import('./starter.ts'), import('./others.ts')]);
+    const onStart = (): void => startWords(paths).forEach(say);
+    this.#starter ??= starter({ words: upWords, env, onStart, onFailure: (why) => this.#notStarted(why) });
     if (this.#pid === undefined) return true;
     const { isAlive } = await import('../daemon/running.ts');
     // A daemon that is still stopping holds the state directory.

@@ -11,6 +11,7 @@ export type Starter = {
 type Options = {
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  readonly onStart: () => void;
   readonly onFailure: (why: string) => void;
 };
 
@@ -18,7 +19,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const MAX_WORDS = 4_096;
 
-export function starter({ words, env, onFailure }: Options): Starter {
+export function starter({ words, env, onStart, onFailure }: Options): Starter {
   let isStarting = false;
   let pauseMs = 0;
   let notBefore = 0;
@@ -27,6 +28,7 @@ export function starter({ words, env, onFailure }: Options): Starter {
     const script = process.argv[1];
     if (isStarting || performance.now() < notBefore || script === undefined) return;
     isStarting = true;
+    onStart();
     let said = '';
     // In a group of its own: a signal that ends the host and the shim must not end the daemon, which others use.
     const child = spawn(process.execPath, [...process.execArgv, script, 'up', '--detach', ...words], {

@@ -114,8 +114,11 @@ function brokerText({ managed, pid, outbox, refused }: Status['bus']): string {
   return `${own}${outbox ? `  ${outbox} messages wait in the outbox` : ''}${aside}`;
 }
 
-const httpText = ({ url, isOpen, error }: NonNullable<Status['http']>): string =>
-  url ? `${url}/mcp${isOpen ? '  open to other machines, with the token of troupe env' : ''}` : flat(error ?? '');
+function httpText({ url, isOpen, needsToken, error }: NonNullable<Status['http']>): string {
+  if (!url) return flat(error ?? '');
+  if (isOpen) return `${url}/mcp  open to other machines, with the token of troupe env`;
+  return `${url}/mcp${needsToken ? '  with the token of troupe env' : ''}`;
+}
 
 const GOOD = new Set(['ready', 'running', 'online', 'ok', 'healthy', 'started', 'open', 'listening']);
 const BAD = new Set(['failed', 'offline', 'closed', 'broken', 'full', 'locked']);

@@ -172,6 +172,7 @@ function greeting(output: Output, { daemon, bus, http, servers }: Status): strin
   return [
     `troupe is running (pid ${daemon.pid}): ${ready} of ${servers.length} servers ready, bus ${bus.state} ${bus.url ?? ''}`.trim(),
     ...(http?.url ? [`${output.paint('dim', 'hosts ')} ${http.url}/mcp · troupe install <host>`] : []),
+    ...(http?.insteadOf ? [`       not on ${http.insteadOf}, which is taken, or was when this port was chosen`] : []),
     `${output.paint('dim', 'look  ')} troupe status${to} · troupe tools${to} · troupe logs -f${to}`,
     `${output.paint('dim', 'call  ')} troupe call <server> <tool> key=value${to}`,
     `${output.paint('dim', 'stop  ')} troupe down${to}`,

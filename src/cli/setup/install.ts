@@ -81,11 +81,10 @@ function byCommand({ env, paths }: Cli, scope: string): Access {
 }
 
 async function byAddress({ paths }: Cli, scope: string): Promise<Access> {
-  const known = await withControl(paths.socket, (control) => control.ask('env'));
-  if (!known.TROUPE_HTTP)
+  const { http } = await withControl(paths.socket, (control) => control.ask('status'));
+  if (!http.url)
     throw new TroupeError('unavailable', 'troupe listens on no HTTP address; see `troupe status`, or leave out --url');
-  const url = `${known.TROUPE_HTTP}/mcp${scope === '' ? '' : `/${scope}`}`;
-  return { url, isGuarded: known.TROUPE_TOKEN !== undefined };
+  return { url: `${http.url}/mcp${scope === '' ? '' : `/${scope}`}`, isGuarded: http.needsToken === true };
 }
 
 /** Refuses a server or profile that the configuration does not have. A file that is missing or cannot be read refuses nothing. */

@@ -1,10 +1,11 @@
-// Which requests are let in: by the `Host` that they ask for, the page that they come from and the token that they show. Asked
-// of every request and of every upgrade, before anything else is looked at.
+// Which requests are let in: by the `Host` that they ask for, the page that they come from, and the token that they show or the
+// user who sends them. Asked of every request and of every upgrade, before anything else is looked at.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { inUrl, isLoopback } from '../../config/addresses.ts';
 import type { HttpSettings } from '../../config/schema.ts';
+import type { Standing, StandingOf } from './peers.ts';
 
 export type Admission = {
   readonly is: 'admitted';
@@ -20,24 +21,31 @@ export type Refusal = {
   readonly message: string;
   readonly headers: readonly string[];
 };
-export type Gate = (req: IncomingMessage) => Admission | Question | Refusal;
+export type Verdict = Admission | Question | Refusal;
+/** A promise only where it must first be found out whose a new connection is. */
+export type Gate = (req: IncomingMessage) => Verdict | Promise<Verdict>;
 
-export type GateOptions = { readonly host: string; readonly port: number; readonly settings: HttpSettings };
+export type GateOptions = {
+  readonly host: string;
+  readonly port: number;
+  readonly settings: HttpSettings;
+  /** Whose a connection from this machine is; nothing where the system does not tell. */
+  readonly standingOf: StandingOf | undefined;
+};
 
 export const NO_HEADERS: readonly string[] = [];
-/** The principal of a request from this machine that shows no token. */
+/** The principal of a request that shows no token and is the owner's all the same. */
 const OWNER = '_';
 const EXPOSED = 'Mcp-Session-Id, WWW-Authenticate';
 const ELSEWHERE = new Set(['cross-site', 'same-site']);
 const LONGEST_SHOWN = 64;
 
-export function createGate({ host, port, settings }: GateOptions): Gate {
+export function createGate({ host, port, settings, standingOf }: GateOptions): Gate {
   const isOurs = hostCheck(host, port, settings.hosts);
   const origins = new Set(settings.origins.map(plainOrigin));
   const own = new Set(ownNames(host, port).map((name) => `http://${name}`));
   const principalOf = tokenCheck(settings.tokens);
-  const needsNoToken = isLoopback(host);
-  const owner: Admission = { is: 'admitted', principal: OWNER, cors: NO_HEADERS };
+  const whose = needsToken(host, settings, standingOf) ? undefined : standingOf;
 
   return (req) => {
     const { host: asked, origin, authorization } = req.headers;
@@ -49,15 +57,36 @@ export function createGate({ host, port, settings }: GateOptions): Gate {
     // A page's plain GET, as of an image, names no origin; the browser still says that a page elsewhere made it.
     if (origin === undefined && ELSEWHERE.has(String(req.headers['sec-fetch-site'])))
       return forbidden('pages of other sites may not come in', 'http.origins');
-    if (authorization === undefined && !isConfigured && needsNoToken) return owner;
     const cors = isConfigured ? corsOf(origin) : NO_HEADERS;
-    const principal = authorization === undefined ? undefined : principalOf(authorization);
-    if (principal !== undefined) return { is: 'admitted', principal, cors };
-    if (authorization === undefined && needsNoToken) return { is: 'admitted', principal: OWNER, cors };
-    if (authorization === undefined && isConfigured && req.method === 'OPTIONS') return { is: 'preflight', cors };
-    return unauthorized(authorization !== undefined, cors);
+    if (authorization !== undefined) {
+      const principal = principalOf(authorization);
+      return principal === undefined ? unauthorized(WRONG, cors, INVALID) : { is: 'admitted', principal, cors };
+    }
+    if (isConfigured && req.method === 'OPTIONS') return { is: 'preflight', cors };
+    if (!whose) return unauthorized(NEEDED, cors);
+    if (isForwarded(req)) return unauthorized(FORWARDED, cors);
+    const standing = whose(req.socket);
+    return standing instanceof Promise ? standing.then((found) => verdictOn(found, cors)) : verdictOn(standing, cors);
   };
 }
+
+/** Whether a request must show a token whoever sends it. */
+export const needsToken = (host: string, { requireToken }: HttpSettings, standingOf: StandingOf | undefined): boolean =>
+  requireToken || !isLoopback(host) || standingOf === undefined;
+
+const OWNERS: Admission = { is: 'admitted', principal: OWNER, cors: NO_HEADERS };
+
+function verdictOn(standing: Standing, cors: readonly string[]): Verdict {
+  if (standing === 'owner') return cors === NO_HEADERS ? OWNERS : { is: 'admitted', principal: OWNER, cors };
+  return unauthorized(standing === 'server' ? OF_A_SERVER : NOT_THE_OWNERS, cors);
+}
+
+/** A proxy that runs as the owner brings requests of others, and most say so. */
+const isForwarded = ({ headers }: IncomingMessage): boolean =>
+  headers['x-forwarded-for'] !== undefined ||
+  headers.forwarded !== undefined ||
+  headers['x-real-ip'] !== undefined ||
+  headers.via !== undefined;
 
 export const isWildcard = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
@@ -131,17 +160,22 @@ const forbidden = (what: string, setting: string): Refusal => ({
   message: `${what}; add it to x-troupe.${setting} if it should be let in`,
 });
 
-const unauthorized = (isWrong: boolean, cors: readonly string[]): Refusal => ({
+const SHOW = 'send Authorization: Bearer with the token that `troupe env` shows, or with one of x-troupe.http.tokens';
+const WRONG = 'the bearer token is no token of this daemon; check the Authorization header against `troupe env`';
+const NEEDED = `a bearer token is needed here; ${SHOW}`;
+const FORWARDED = `the request was forwarded, so its sender needs a bearer token; ${SHOW}`;
+const OF_A_SERVER =
+  'servers that troupe runs come in with a bearer token only; give it one of x-troupe.http.tokens in its configuration';
+const NOT_THE_OWNERS = `only programs of the user who runs troupe come in without a bearer token; ${SHOW}`;
+
+const REALM = 'Bearer realm="troupe"';
+const INVALID = `${REALM}, error="invalid_token"`;
+
+const unauthorized = (message: string, cors: readonly string[], challenge = REALM): Refusal => ({
   is: 'refused',
   status: 401,
-  message: isWrong
-    ? 'the bearer token is not one of x-troupe.http.tokens; check the Authorization header'
-    : 'a bearer token is needed here; send one of x-troupe.http.tokens as Authorization: Bearer',
-  headers: [
-    'WWW-Authenticate',
-    isWrong ? 'Bearer realm="troupe", error="invalid_token"' : 'Bearer realm="troupe"',
-    ...cors,
-  ],
+  message,
+  headers: ['WWW-Authenticate', challenge, ...cors],
 });
 
 const short = (text: string | undefined): string => (text ?? '').slice(0, LONGEST_SHOWN);

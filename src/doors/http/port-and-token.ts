@@ -1,10 +1,9 @@
-// What the HTTP door keeps in the state directory: the port that hosts have in their configuration, and the token that it wants
-// as soon as it listens beyond this machine and none is configured.
+// What the HTTP door keeps in the state directory: the port that hosts have in their configuration, and the owner's token, for
+// programs of the owner that cannot be known by their uid.
 
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isLoopback } from '../../config/addresses.ts';
 import type { HttpAddress } from '../../config/http.ts';
 import type { Paths } from '../../config/paths.ts';
 import type { HttpSettings } from '../../config/schema.ts';
@@ -42,15 +41,13 @@ function rememberedPort(path: string): number | undefined {
 const OWNER = '_';
 const TOKEN_BYTES = 32;
 
-/** The settings with a token in them wherever one is needed: all daemons on a state directory have the same. */
-export function withToken(settings: HttpSettings, host: string, paths: Paths): HttpSettings {
-  if (isLoopback(host) || Object.keys(settings.tokens).length > 0) return settings;
-  return { ...settings, tokens: { [OWNER]: ownToken(paths) } };
+/** The settings with the owner's token in them: all daemons on a state directory have the same, unless one is configured. */
+export function withOwnersToken(settings: HttpSettings, paths: Paths): HttpSettings {
+  if (ownersToken(settings) !== undefined) return settings;
+  return { ...settings, tokens: { ...settings.tokens, [OWNER]: ownToken(paths) } };
 }
 
-/** The owner's token, or else any: the owner of the daemon may read the configuration anyway. */
-export const tokenToShow = ({ tokens }: Pick<HttpSettings, 'tokens'>): string | undefined =>
-  tokens[OWNER] ?? Object.values(tokens)[0];
+export const ownersToken = ({ tokens }: Pick<HttpSettings, 'tokens'>): string | undefined => tokens[OWNER];
 
 function ownToken({ state }: Paths): string {
   const path = join(state, 'http-token');

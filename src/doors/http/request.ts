@@ -132,10 +132,12 @@ export function routeOf(url: string): Route | undefined {
 
 function readPath(path: string): Route | undefined {
   if (path.length > LONGEST_PATH) return undefined;
-  const [, first = '', second = ''] = /^\/([a-z]+)(?:\/([^/]*))?\/?$/.exec(path) ?? [];
+  const [, first = '', second = ''] = /^\/([^/]+)(?:\/([^/]*))?\/?$/.exec(path) ?? [];
   if (first === 'messages' && second === '') return { endpoint: 'messages', scope: '' };
-  const endpoint = Object.hasOwn(SCOPED, first) ? SCOPED[first] : undefined;
-  const scope = decoded(second);
+  // `/<server>/mcp` is `/mcp/<server>`, for clients that tell the transport by how an address ends.
+  const [word, name] = second === 'mcp' && !Object.hasOwn(SCOPED, first) ? [second, first] : [first, second];
+  const endpoint = Object.hasOwn(SCOPED, word) ? SCOPED[word] : undefined;
+  const scope = decoded(name);
   return endpoint && scope !== undefined ? { endpoint, scope } : undefined;
 }
 

@@ -10,9 +10,10 @@ import type { Sessions } from '../../sessions/host.ts';
 import type { World } from '../../world/world.ts';
 import { createReaders, createTally, type HeaderDeclarations, type HttpContext, type Timing } from './context.ts';
 import { createPatience } from './exchange.ts';
-import { createGate, type Gate, isWildcard, NO_HEADERS } from './gate.ts';
+import { createGate, type Gate, isWildcard, NO_HEADERS, type Verdict } from './gate.ts';
 import { createLegacy, type Legacy } from './legacy.ts';
 import { type Address, listen, serverFor } from './listening.ts';
+import type { StandingOf } from './peers.ts';
 import { end, post } from './post.ts';
 import { get } from './reading.ts';
 import {
@@ -33,6 +34,8 @@ export type HttpOptions = {
   readonly world: World;
   readonly address: Address;
   readonly settings: HttpSettings;
+  /** Whose a connection from this machine is; nothing where the system does not tell, and then everybody needs a token. */
+  readonly standingOf: StandingOf | undefined;
   readonly sessions: Sessions;
   readonly logger: Logger;
   /** Takes over a connection that asks for /ws, after everything was checked that is checked here. */
@@ -61,7 +64,7 @@ type Parts = {
 };
 
 export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
-  const { world, address, settings, sessions, logger, onUpgrade, headerDeclarations } = options;
+  const { world, address, settings, standingOf, sessions, logger, onUpgrade, headerDeclarations } = options;
   const { host } = address;
   const door: HttpContext = {
     world,
@@ -84,7 +87,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const port = await listen(server, address);
   // No descriptor is left for one more connection, for instance: those that are there go on.
   server.on('error', (error) => logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`));
-  const gate = createGate({ host, port, settings });
+  const gate = createGate({ host, port, settings, standingOf });
   const parts: Parts = { door, gate, legacy: createLegacy(door), isClosing: false };
   server.on('request', (req: IncomingMessage, res: ServerResponse) => handle(parts, req, res));
   const upgrades = takeUpgrades({ server, gate, sessions, onUpgrade });
@@ -103,7 +106,13 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
 // ── One request ──────────────────────────────────────────────────────────────
 
 function handle(parts: Parts, req: IncomingMessage, res: ServerResponse): void {
-  const admission = parts.gate(req);
+  const verdict = parts.gate(req);
+  if (verdict instanceof Promise) void verdict.then((found) => judged(parts, req, res, found));
+  else judged(parts, req, res, verdict);
+}
+
+function judged(parts: Parts, req: IncomingMessage, res: ServerResponse, admission: Verdict): void {
+  if (res.destroyed || req.socket.destroyed) return; // the client has left meanwhile, and nothing was begun
   if (admission.is === 'refused') {
     const { status, message, headers } = admission;
     const rpc = status === 400 ? INVALID_REQUEST : FAILURES.unauthorized.rpc;

@@ -8,7 +8,7 @@ import { errorFrame } from '../../protocol/compose.ts';
 import { FAILURES } from '../../protocol/failures.ts';
 import type { Scope, Sessions } from '../../sessions/host.ts';
 import { createTally } from './context.ts';
-import type { Gate } from './gate.ts';
+import type { Gate, Verdict } from './gate.ts';
 import { INVALID_REQUEST, routeOf } from './request.ts';
 
 export type OnUpgrade = (scope: Scope, principal: string, req: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -28,10 +28,17 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
   let isClosing = false;
 
   server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
-    socket.on('error', () => socket.destroy());
+    // Before anything is added to the connection, which may come by here any number of times.
     if (req.method !== 'GET' || req.headers.upgrade?.toLowerCase() !== 'websocket')
       return serveAgain(server, req, socket, head);
-    const admission = gate(req);
+    socket.on('error', () => socket.destroy());
+    const verdict = gate(req);
+    if (verdict instanceof Promise) void verdict.then((found) => judged(req, socket, head, found));
+    else judged(req, socket, head, verdict);
+  });
+
+  function judged(req: IncomingMessage, socket: Socket, head: Buffer, admission: Verdict): void {
+    if (socket.destroyed) return; // the client has left meanwhile
     if (admission.is === 'refused')
       return refuse(socket, admission.status, FAILURES.unauthorized.rpc, admission.message, admission.headers);
     if (admission.is !== 'admitted') return void socket.destroy(); // a GET is never a preflight
@@ -53,7 +60,7 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
       open.remove();
     });
     onUpgrade(route.scope, admission.principal, req, socket, head);
-  });
+  }
 
   return {
     refuseFurther(): void {

@@ -127,6 +127,9 @@ const MINIMAL = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC
 /** Marks every descendant of this daemon, so that the next daemon finds those that left their process group. */
 export const MARKER = 'TROUPE_DAEMON';
 
+/** What leads back to us: whoever has it may come in as the owner. Only a configuration that names one passes it on. */
+const isWayBack = (name: string): boolean => /^(TROUPE|NATS)_/.test(name);
+
 /**
  * What a server's process gets to see of our environment: little. Its secrets are the ones its configuration names, never
  * the ones that happened to be in the daemon's shell.
@@ -137,7 +140,9 @@ export function childEnvironment(
   given: Readonly<Record<string, string>>,
   marker: string,
 ): Record<string, string> {
-  const names = policy === 'inherit' ? Object.keys(own) : policy === 'minimal' ? MINIMAL : [...MINIMAL, ...policy];
+  const names = policy === 'inherit' ? inherited(own) : policy === 'minimal' ? MINIMAL : [...MINIMAL, ...policy];
   const passed = names.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const]));
   return { ...Object.fromEntries(passed), ...given, [MARKER]: marker };
 }
+
+const inherited = (own: NodeJS.ProcessEnv): string[] => Object.keys(own).filter((name) => !isWayBack(name));

@@ -1,0 +1,104 @@
+// The processes that our servers are or have started, told by what we started, by the mark in their environment, by their parent
+// and by their session; and the sockets that they hold. Only Linux shows other processes' sockets.
+// A process that has left its session, emptied its environment and outlived its parent before we looked is not known any more.
+
+import { readlinkSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { MARKER } from './child.ts';
+
+/** What was found of a process when it was first seen: later it may have another parent, and still be a server's. */
+type Seen = { readonly inode: number; readonly isServers: boolean };
+type Origin = {
+  readonly pid: number;
+  readonly inode: number;
+  readonly parent: number;
+  readonly session: number;
+  readonly isMarked: boolean;
+};
+
+/** Every socket that a server's process holds now, by its inode. `family` begins the marks of all daemons on the state directory. */
+export function serversSockets(family: string): () => Promise<ReadonlySet<string>> {
+  let known = new Map<number, Seen>();
+  let lookedAt = Number.NEGATIVE_INFINITY;
+
+  /** Each process is read once in its life; the inode of its directory says whether a pid was given away again. */
+  async function look(): Promise<number[]> {
+    const isSoon = performance.now() - lookedAt < SOON_MS;
+    lookedAt = performance.now();
+    const next = new Map<number, Seen>();
+    const strangers: number[] = [];
+    for (const pid of await pids()) {
+      const seen = isSoon ? known.get(pid) : undefined;
+      if (seen) next.set(pid, seen);
+      else strangers.push(pid);
+    }
+    const origins = await all(strangers, async (pid) => {
+      const { ino } = await stat(`/proc/${pid}`);
+      const seen = known.get(pid);
+      if (seen?.inode !== ino) return originOf(pid, ino, family);
+      next.set(pid, seen);
+      return undefined;
+    });
+    judge(
+      origins.filter((origin) => origin !== undefined),
+      next,
+    );
+    known = next;
+    return [...next].filter(([, { isServers }]) => isServers).map(([pid]) => pid);
+  }
+
+  return async () => new Set((await all(await look(), socketsOf)).flat());
+}
+
+/** The kernel goes through all other pids before it gives one away again, which takes longer than this. */
+const SOON_MS = 1_000;
+
+async function pids(): Promise<number[]> {
+  return (await readdir('/proc')).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
+}
+
+async function originOf(pid: number, inode: number, family: string): Promise<Origin> {
+  const [line, environment] = await Promise.all([
+    readFile(`/proc/${pid}/stat`, 'latin1'),
+    readFile(`/proc/${pid}/environ`, 'latin1').catch(() => ''), // another user's, and no server of ours
+  ]);
+  // The second field is the command in parentheses, and a command may itself hold parentheses and spaces.
+  const [, parent, , session] = line.slice(line.lastIndexOf(')') + 2).split(' ');
+  const isMarked = `\0${environment}`.includes(`\0${MARKER}=${family}`);
+  return { pid, inode, parent: Number(parent), session: Number(session), isMarked };
+}
+
+function judge(origins: readonly Origin[], seen: Map<number, Seen>): void {
+  const unjudged = new Map(origins.map((origin) => [origin.pid, origin]));
+  const isServers = (pid: number): boolean => {
+    const origin = unjudged.get(pid);
+    if (!origin) return seen.get(pid)?.isServers === true;
+    unjudged.delete(pid);
+    const { inode, parent, session, isMarked } = origin;
+    const verdict = isMarked || parent === process.pid || isServers(parent) || isServers(session);
+    seen.set(pid, { inode, isServers: verdict });
+    return verdict;
+  };
+  for (const { pid } of origins) isServers(pid);
+}
+
+async function socketsOf(pid: number): Promise<string[]> {
+  const directory = `/proc/${pid}/fd`;
+  const fds = await readdir(directory);
+  return fds.flatMap((fd) => /^socket:\[(\d+)\]$/.exec(targetOf(`${directory}/${fd}`))?.[1] ?? []);
+}
+
+/** Not in the thread pool: such a link is read in less time than it takes to ask there. */
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return ''; // it was closed meanwhile
+  }
+}
+
+/** What could be read of them: processes come and go meanwhile. */
+async function all<Item, Found>(items: readonly Item[], read: (item: Item) => Promise<Found>): Promise<Found[]> {
+  const settled = await Promise.allSettled(items.map(read));
+  return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+}
