@@ -2,8 +2,9 @@
 // again only when there is clearly room, so that it never takes the last space itself.
 
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { openOwn } from '../files/own.ts';
 
 export type Ballast = {
   /** Gives the space back; false when the reserve was missing. */
@@ -35,7 +36,7 @@ function hasRoom(file: string, bytes: number): boolean {
 function fill(file: string, bytes: number): boolean {
   const noise = randomBytes(Math.min(bytes, 65_536)); // zeros would take no space on a disk that compresses
   try {
-    const descriptor = openSync(file, 'w', 0o600);
+    const descriptor = openOwn(file, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);
     try {
       for (let left = bytes; left > 0; ) left -= writeSync(descriptor, noise, 0, Math.min(left, noise.length));
     } finally {
