@@ -7,10 +7,12 @@ import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
+import { newMark } from '../servers/stdio/mark.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
-import { openLog } from '../telemetry/log.ts';
+import { type Log, openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
+import { markerOf } from './leftovers.ts';
 import { actorsOf, assemble } from './parts.ts';
 
 export type DaemonOptions = {
@@ -35,14 +37,14 @@ const SWEEP_MS = 2_000;
 
 export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
-  const { config, warnings } = readOrRelease(paths, env, lock);
-  const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
+  const { config, warnings, log } = beginOrRelease(paths, env, lock);
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
   const assembly = assemble({
     paths,
     env,
     log,
     config,
+    mark: await newMark(markerOf(paths)),
     say: announcer(announce),
     ...(http !== undefined && { http }),
     stop: () => actor.send({ type: 'stop' }),
@@ -78,10 +80,11 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
 }
 
-/** A daemon that cannot read its configuration gives its lock back. */
-function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig {
+/** A daemon that cannot read its configuration, or may not write its log, gives its lock back. */
+function beginOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig & { readonly log: Log } {
   try {
-    return readConfig(paths, env);
+    const loaded = readConfig(paths, env);
+    return { ...loaded, log: openLog(paths.logs, loaded.config.logLevel, basename(paths.logFile)) };
   } catch (error) {
     lock.release();
     throw error;
