@@ -19,6 +19,8 @@ export type DaemonOptions = {
   readonly paths: Paths;
   readonly env: NodeJS.ProcessEnv;
   readonly announce: (line: string) => void;
+  /** What nobody who looks on may miss. */
+  readonly complain: (line: string) => void;
   /** What `up --http` was given. */
   readonly http?: string;
 };
@@ -34,8 +36,10 @@ export type DaemonHandle = {
 const CLOSE_MS = 60_000;
 /** Another daemon may hold this daemon's lock for a moment, while it ends what this one left running. */
 const SWEEP_MS = 2_000;
+/** How soon a daemon notices that its state directory is no longer its own. */
+const HOME_MS = 1_000;
 
-export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
+export async function runDaemon({ paths, env, announce, complain, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
   const { config, warnings, log } = beginOrRelease(paths, env, lock);
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
@@ -55,6 +59,12 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
   const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
   actor.start();
+  const home = watchHome(lock, () => {
+    const why = `${paths.state} was removed or replaced under the daemon (pid ${process.pid}), which ends; troupe up starts anew`;
+    log.logger.error(why);
+    complain(why);
+    actor.send({ type: 'crashed', why });
+  });
 
   const stopped = waitFor(actor, (state) => state.status !== 'active').then(
     ({ context }) => end(context.why),
@@ -67,6 +77,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
 
   function end(why: string): number {
     fault.dispose();
+    clearInterval(home);
     if (why) log.logger.fatal(why);
     if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
     assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
@@ -97,6 +108,16 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   if (lock) return lock;
   const who = instance === undefined ? 'a troupe daemon' : `the troupe daemon "${instance}"`;
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
+}
+
+/** Where the directory is no longer the one that this daemon locked, another daemon can start, and neither knows of the other. */
+function watchHome(lock: Lock, onGone: () => void): NodeJS.Timeout {
+  const watching = setInterval(() => {
+    if (lock.isInPlace()) return;
+    clearInterval(watching);
+    onGone();
+  }, HOME_MS).unref();
+  return watching;
 }
 
 /** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */

@@ -37,7 +37,8 @@ async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Pro
   process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../../daemon/daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
-  const daemon = await runDaemon({ paths, env, announce, ...(http !== undefined && { http }) });
+  const complain = (line: string): void => void process.stderr.write(`troupe: ${line}\n`);
+  const daemon = await runDaemon({ paths, env, announce, complain, ...(http !== undefined && { http }) });
   signals.pass(() => daemon.stop());
   daemon.ready.then(
     () => output.json && output.print(JSON.stringify({ started: true, daemon: { pid: process.pid } })),
