@@ -17,9 +17,7 @@ export function ballastIn(directory: string, bytes: number): Ballast {
   const file = join(directory, 'ballast');
   return {
     release() {
-      const isThere = sizeOf(file) > 0;
-      rmSync(file, { force: true });
-      return isThere;
+      return sizeOf(file) > 0 && drop(file);
     },
     restore() {
       if (sizeOf(file) === bytes) return true;
@@ -29,8 +27,12 @@ export function ballastIn(directory: string, bytes: number): Ballast {
 }
 
 function hasRoom(file: string, bytes: number): boolean {
-  const { bavail, bsize } = statfsSync(dirname(file));
-  return bavail * bsize >= 2 * bytes;
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    return bavail * bsize >= 2 * bytes;
+  } catch {
+    return false; // the directory is gone
+  }
 }
 
 function fill(file: string, bytes: number): boolean {
@@ -44,7 +46,17 @@ function fill(file: string, bytes: number): boolean {
     }
     return true;
   } catch {
-    rmSync(file, { force: true }); // no room after all: half a reserve would only be in the way
+    drop(file); // no room after all: half a reserve would only be in the way
+    return false;
+  }
+}
+
+/** Whether it is gone. A disk that has become read-only keeps it, and that is a state of the disk, no bug of ours. */
+function drop(file: string): boolean {
+  try {
+    rmSync(file, { force: true });
+    return true;
+  } catch {
     return false;
   }
 }
