@@ -30,7 +30,7 @@ export function rememberPort({ httpPort }: Paths, port: number): void {
 
 function rememberedPort(path: string): number | undefined {
   try {
-    const port = Number(readOwn(path));
+    const port = Number(String(readOwn(path)));
     return Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined;
   } catch {
     return undefined; // not ours: it is not believed, and the next one takes its place

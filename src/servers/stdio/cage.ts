@@ -43,7 +43,7 @@ process.on('exit', () => {
   for (const folder of groups) killGroup(folder);
 });
 
-/** `TROUPE_CGROUP=off` leaves cgroups alone. */
+/** `server` is the name in the configuration: it becomes the name of a folder. `TROUPE_CGROUP=off` leaves cgroups alone. */
 export function openCage(mark: string, server: string, own: NodeJS.ProcessEnv): Cage {
   if (process.platform !== 'linux') return NO_CAGE;
   count++;

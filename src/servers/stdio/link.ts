@@ -33,7 +33,7 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
     stdinMs: settings.stdinMs,
     termMs: settings.termMs,
     env: childEnvironment(world.env, settings.env, env, world.daemon),
-    cage: openCage(world.daemon, member.name, world.env),
+    cage: openCage(world.daemon, member.server, world.env),
     onOutput: (chunk) => {
       lines.push(chunk);
       events.onChunk();
