@@ -23,6 +23,7 @@ const LAYERS = [
   'machines',
   'world',
   'protocol',
+  'files',
   'telemetry',
   'config',
   'store',

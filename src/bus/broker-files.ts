@@ -2,10 +2,18 @@
 // The token stands in files of mode 0600 only; never in broker.json, in a log or on a command line.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createWriteStream, type WriteStream } from 'node:fs';
-import { link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  constants,
+  createWriteStream,
+  fstatSync,
+  ftruncateSync,
+  linkSync,
+  rmSync,
+  type WriteStream,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { openOwn, ownDirectory, readOwn, writeOwn } from '../files/own.ts';
 import type { Identity } from '../store/process-identity.ts';
 
 /** The port outlives the process, so that clients find a restarted server where they left it. */
@@ -17,22 +25,22 @@ export type BrokerFiles = {
   readonly serverName: string;
   readonly configPath: string;
   readonly logPath: string;
-  recall(): Promise<Remembered>;
-  remember(remembered: Remembered): Promise<void>;
+  recall(): Remembered;
+  remember(remembered: Remembered): void;
   /** Keeps the port only. */
-  forgetPid(port: number): Promise<void>;
-  configure(port: number, maxPayloadBytes: number): Promise<void>;
-  openLog(): Promise<WriteStream>;
+  forgetPid(port: number): void;
+  configure(port: number, maxPayloadBytes: number): void;
+  openLog(): WriteStream;
   /** The pid that the server wrote itself; 0 if it wrote none. */
-  writtenPid(): Promise<number>;
+  writtenPid(): number;
 };
 
 const MAX_LOG_BYTES = 5 * 2 ** 20;
 
-export async function brokerFiles(directory: string): Promise<BrokerFiles> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+export function brokerFiles(directory: string): BrokerFiles {
+  ownDirectory(directory);
   const path = (name: string) => join(directory, name);
-  const token = await persistedToken(path('token'));
+  const token = persistedToken(path('token'));
   const serverName = `troupe-${createHash('sha256').update(token).digest('hex').slice(0, 16)}`;
   const logPath = path('nats-server.log');
   return {
@@ -40,15 +48,16 @@ export async function brokerFiles(directory: string): Promise<BrokerFiles> {
     serverName,
     configPath: path('nats.conf'),
     logPath,
-    recall: async () => parse(await readIfThere(path('broker.json'))),
-    remember: (remembered) => writePrivate(path('broker.json'), JSON.stringify(remembered)),
-    async forgetPid(port) {
-      await rm(path('nats-server.pid'), { force: true });
-      await writePrivate(path('broker.json'), JSON.stringify({ port }));
+    recall: () => parse(readIfThere(path('broker.json'))),
+    remember: (remembered) => writeOwn(path('broker.json'), JSON.stringify(remembered)),
+    forgetPid(port) {
+      rmSync(path('nats-server.pid'), { force: true });
+      writeOwn(path('broker.json'), JSON.stringify({ port }));
     },
     // JSON is valid nats-server configuration, and its quoting has no surprises.
-    configure: (port, maxPayloadBytes) =>
-      writePrivate(
+    configure(port, maxPayloadBytes) {
+      ownDirectory(path('jetstream')); // nats-server would follow a link
+      writeOwn(
         path('nats.conf'),
         JSON.stringify({
           server_name: serverName,
@@ -61,41 +70,31 @@ export async function brokerFiles(directory: string): Promise<BrokerFiles> {
           pid_file: path('nats-server.pid'),
           jetstream: { store_dir: path('jetstream'), max_mem: 64 * 2 ** 20, max_file: 2 * 2 ** 30 },
         }),
-      ),
-    async openLog() {
-      const bytes = await stat(logPath).then(
-        ({ size }) => size,
-        () => 0,
       );
-      const log = createWriteStream(logPath, { flags: bytes > MAX_LOG_BYTES ? 'w' : 'a', mode: 0o600 });
-      await once(log, 'open');
-      return log;
     },
-    writtenPid: async () => Number(await readIfThere(path('nats-server.pid'))) || 0,
+    openLog() {
+      const fd = openOwn(logPath, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
+      if (fstatSync(fd).size > MAX_LOG_BYTES) ftruncateSync(fd);
+      return createWriteStream(logPath, { fd });
+    },
+    writtenPid: () => Number(readIfThere(path('nats-server.pid'))) || 0,
   };
 }
 
 /** Made once: of two processes that make a token, both use that of the first. */
-async function persistedToken(path: string): Promise<string> {
-  const known = await readIfThere(path);
+function persistedToken(path: string): string {
+  const known = readIfThere(path);
   if (known) return known;
   const draft = `${path}.${randomBytes(8).toString('hex')}`;
-  await writeFile(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
-  await link(draft, path).catch(() => {}); // it exists: another process was first
-  await rm(draft);
-  return readFile(path, 'utf8');
+  writeFileSync(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx', flush: true });
+  try {
+    linkSync(draft, path);
+  } catch {} // it exists: another process was first
+  rmSync(draft);
+  return readIfThere(path);
 }
 
-/** A new file each time: an old one may have the wrong mode, and a half-written one is worse than none. */
-async function writePrivate(path: string, text: string): Promise<void> {
-  const draft = `${path}.${randomBytes(8).toString('hex')}`;
-  await writeFile(draft, text, { mode: 0o600 });
-  await rename(draft, path);
-}
-
-async function readIfThere(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => '');
-}
+const readIfThere = (path: string): string => readOwn(path)?.toString('utf8') ?? '';
 
 function parse(text: string): Remembered {
   try {

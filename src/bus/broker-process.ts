@@ -15,7 +15,7 @@ const POLL_MS = 500;
 
 /** Undefined when the server cannot start, or when another process took the port. */
 export async function launch(binary: string, files: BrokerFiles, port: number): Promise<Living | undefined> {
-  const log = await files.openLog();
+  const log = files.openLog();
   const server = execa(binary, ['-c', files.configPath], {
     // Its own process group and no parent to die with: a daemon that is killed must not cut its clients.
     detached: true,

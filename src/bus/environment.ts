@@ -1,10 +1,10 @@
 // The bus that the user already chose: NATS_URL and its companions, else the selected context of the `nats` CLI (ADR-21).
 // Without a choice troupe runs its own nats-server; a choice that cannot be followed is an error, because any other bus is wrong.
 
-import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, credsAuthenticator, nkeyAuthenticator } from 'nats';
+import { readRegular } from '../files/regular.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import type { Environment } from './acquire.ts';
 
@@ -45,7 +45,7 @@ function fromContext(env: Environment): ChosenBus | undefined {
 
 function parseContext(path: string): Settings & { url?: string } {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(readRegular(path).toString('utf8'));
   } catch (cause) {
     const message = `The nats context ${path} cannot be read; repair it, run \`nats context select\`, or set NATS_URL.`;
     throw new TroupeError('invalid', message, { cause });
@@ -97,7 +97,7 @@ const tls = ({ ca, cert, key }: Settings) => ({
 
 function secretFile(path: string): Uint8Array {
   try {
-    return Buffer.from(readFileSync(path, 'utf8').trim());
+    return Buffer.from(readRegular(path).toString('utf8').trim());
   } catch (cause) {
     const message = `The NATS credentials file ${path} cannot be read; correct the path or its permissions.`;
     throw new TroupeError('invalid', message, { cause });
@@ -106,7 +106,7 @@ function secretFile(path: string): Uint8Array {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readRegular(path).toString('utf8');
   } catch {
     return undefined; // nothing was selected
   }

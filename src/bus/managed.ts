@@ -33,7 +33,7 @@ export type BrokerOptions = {
 const PATIENT_ATTEMPTS = 3;
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const files = await brokerFiles(options.directory);
+  const files = brokerFiles(options.directory);
   const users = brokerUsers(options.directory);
   const name = options.user ?? 'daemon';
   const { living, adopted, user } = await users.inTurn(async () => {
@@ -54,16 +54,23 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     adopted,
     async stop() {
       isStopping = true;
+      if (user && !user.isInPlace()) {
+        user.release();
+        if (!isAdopted(files, living)) await end(living);
+        return;
+      }
       await users.inTurn(async () => {
         user?.release();
         if (users.isUsed()) return;
         await end(living);
-        await files.forgetPid(port).catch(() => {}); // a stale pid does no harm: its start time is checked
+        forgetPid(files, port);
       });
     },
     abandon() {
       isStopping = true;
+      const isHomeless = user !== undefined && !user.isInPlace();
       user?.release();
+      if (isHomeless) return isAdopted(files, living) ? undefined : kill(pid, 'SIGKILL');
       users.inTurnNow(() => {
         if (!users.isUsed()) kill(pid, 'SIGKILL');
       });
@@ -71,12 +78,31 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   };
 }
 
+/**
+ * Where the directory was taken away, the locks of other users are out of sight; what is at its path now is a successor's, and
+ * must not even be made. A server that is noted there has been adopted with a copy of the directory.
+ */
+function isAdopted(files: BrokerFiles, { pid, startTime }: Living): boolean {
+  try {
+    const noted = files.recall();
+    return noted.pid === pid && noted.startTime === startTime;
+  } catch {
+    return false; // what is there is not ours
+  }
+}
+
+function forgetPid(files: BrokerFiles, port: number): void {
+  try {
+    files.forgetPid(port);
+  } catch {} // a stale pid does no harm: its start time is checked
+}
+
 async function findOrStart(options: BrokerOptions, files: BrokerFiles, attempts: number) {
-  const remembered = await files.recall();
+  const remembered = files.recall();
   const found = await findOurs(files, remembered, attempts);
   const living = found ?? (await startNew(options, files, remembered.port));
   const { port, pid, startTime, bootId } = living;
-  await files.remember({ port, pid, startTime, bootId });
+  files.remember({ port, pid, startTime, bootId });
   return { living, adopted: found !== undefined };
 }
 
@@ -87,19 +113,19 @@ export function stopLeftBroker(directory: string): Promise<boolean> {
 }
 
 async function endLeft(directory: string): Promise<boolean> {
-  const files = await brokerFiles(directory);
-  const { port, pid, ...identity } = await files.recall();
+  const files = brokerFiles(directory);
+  const { port, pid, ...identity } = files.recall();
   if (!port) return false;
   const left = (pid && (await identify(port, pid, identity))) || (await unnoted(port, files));
   if (!left) return false;
   await end(left);
-  await files.forgetPid(left.port);
+  files.forgetPid(left.port);
   return true;
 }
 
 /** The daemon may have died before it wrote down the pid; the server writes it itself, and must answer to our token. */
 async function unnoted(port: number, files: BrokerFiles): Promise<Living | undefined> {
-  const found = await identify(port, await files.writtenPid());
+  const found = await identify(port, files.writtenPid());
   return found && (await answers(port, files)) ? found : undefined;
 }
 
@@ -108,7 +134,7 @@ async function findOurs(files: BrokerFiles, remembered: Remembered, attempts: nu
   const { port, pid } = remembered;
   if (!port) return undefined;
   // The daemon may have died before it wrote down the pid; the server writes it itself.
-  const ours = pid ? await identify(port, pid, remembered) : await identify(port, await files.writtenPid());
+  const ours = pid ? await identify(port, pid, remembered) : await identify(port, files.writtenPid());
   for (let attempt = 0; ours && attempt < attempts; attempt++) if (await answers(port, files)) return ours;
   if (ours && pid) await end(ours); // two servers must never share one JetStream store
   return undefined;
@@ -118,8 +144,8 @@ async function startNew(options: BrokerOptions, files: BrokerFiles, preferred: n
   for (const candidate of [preferred, undefined, undefined]) {
     const port = (candidate && (await unusedPort(candidate))) || (await unusedPort(0));
     if (!port) continue;
-    await files.configure(port, options.maxPayloadBytes);
-    await files.forgetPid(port);
+    files.configure(port, options.maxPayloadBytes);
+    files.forgetPid(port);
     const living = await launch(options.binary, files, port);
     if (living) return living; // else another process took the port, or the server cannot start at all
   }

@@ -1,8 +1,8 @@
 // The definition of a server behind an address: its address, its transport, its headers and its credentials.
 // Addresses and headers may hold secrets: no sentence repeats them.
 
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { readRegular } from '../files/regular.ts';
 import { isPrivate, urlOf } from './addresses.ts';
 import { check, written } from './complaints.ts';
 import { complete, expandTexts, isObject, type Raw, type Surroundings, withoutRepeats } from './definition.ts';
@@ -120,7 +120,7 @@ type Written = OAuthSettings & { readonly privateKeyFile?: string };
 function readOAuth({ privateKeyFile, ...oauth }: Written, path: string, report: Report): OAuthSettings | undefined {
   if (privateKeyFile === undefined) return oauth;
   try {
-    return { ...oauth, privateKey: readFileSync(resolve(dirname(path), privateKeyFile), 'utf8') };
+    return { ...oauth, privateKey: readRegular(resolve(dirname(path), privateKeyFile)).toString('utf8') };
   } catch {
     const message = 'x-troupe.oauth.privateKeyFile cannot be read; correct the path or its permissions';
     report.complain({ keys: ['x-troupe', 'oauth', 'privateKeyFile'], at: 'value', message });

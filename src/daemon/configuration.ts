@@ -114,5 +114,6 @@ function welcome({ state }: Paths): void {
   const folder = join(state, 'files');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'welcome.txt');
-  if (!existsSync(file)) writeFileSync(file, 'Whatever you put into this folder, the filesystem server can read.\n');
+  if (existsSync(file)) return;
+  writeFileSync(file, 'Whatever you put into this folder, the filesystem server can read.\n', { flag: 'wx' });
 }

@@ -7,16 +7,20 @@ import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
+import { newMark } from '../servers/stdio/mark.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
-import { openLog } from '../telemetry/log.ts';
+import { type Log, openLog } from '../telemetry/log.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
+import { markerOf } from './leftovers.ts';
 import { actorsOf, assemble } from './parts.ts';
 
 export type DaemonOptions = {
   readonly paths: Paths;
   readonly env: NodeJS.ProcessEnv;
   readonly announce: (line: string) => void;
+  /** What nobody who looks on may miss. */
+  readonly complain: (line: string) => void;
   /** What `up --http` was given. */
   readonly http?: string;
 };
@@ -32,17 +36,19 @@ export type DaemonHandle = {
 const CLOSE_MS = 60_000;
 /** Another daemon may hold this daemon's lock for a moment, while it ends what this one left running. */
 const SWEEP_MS = 2_000;
+/** How soon a daemon notices that its state directory is no longer its own. */
+const HOME_MS = 1_000;
 
-export async function runDaemon({ paths, env, announce, http }: DaemonOptions): Promise<DaemonHandle> {
+export async function runDaemon({ paths, env, announce, complain, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
-  const { config, warnings } = readOrRelease(paths, env, lock);
-  const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
+  const { config, warnings, log } = beginOrRelease(paths, env, lock);
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
   const assembly = assemble({
     paths,
     env,
     log,
     config,
+    mark: await newMark(markerOf(paths)),
     say: announcer(announce),
     ...(http !== undefined && { http }),
     stop: () => actor.send({ type: 'stop' }),
@@ -53,6 +59,12 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   actor.subscribe({ error: (error) => log.logger.fatal(sentence(error)) });
   const fault = crashOnBugs(log.logger, (why) => actor.send({ type: 'crashed', why }));
   actor.start();
+  const home = watchHome(lock, () => {
+    const why = `${paths.state} was removed or replaced under the daemon (pid ${process.pid}), which ends; troupe up starts anew`;
+    log.logger.error(why);
+    complain(why);
+    actor.send({ type: 'crashed', why });
+  });
 
   const stopped = waitFor(actor, (state) => state.status !== 'active').then(
     ({ context }) => end(context.why),
@@ -65,6 +77,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
 
   function end(why: string): number {
     fault.dispose();
+    clearInterval(home);
     if (why) log.logger.fatal(why);
     if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
     assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
@@ -78,10 +91,11 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   return { ready, stopped, stop: () => actor.send({ type: stops++ === 0 ? 'stop' : 'abort' }) };
 }
 
-/** A daemon that cannot read its configuration gives its lock back. */
-function readOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig {
+/** A daemon that cannot read its configuration, or may not write its log, gives its lock back. */
+function beginOrRelease(paths: Paths, env: NodeJS.ProcessEnv, lock: Lock): LoadedConfig & { readonly log: Log } {
   try {
-    return readConfig(paths, env);
+    const loaded = readConfig(paths, env);
+    return { ...loaded, log: openLog(paths.logs, loaded.config.logLevel, basename(paths.logFile)) };
   } catch (error) {
     lock.release();
     throw error;
@@ -94,6 +108,16 @@ function takeName({ state, lock: name, instance }: Paths): Lock {
   if (lock) return lock;
   const who = instance === undefined ? 'a troupe daemon' : `the troupe daemon "${instance}"`;
   throw new TroupeError('busy', `${who} already runs on ${state}; troupe status shows it`);
+}
+
+/** Where the directory is no longer the one that this daemon locked, another daemon can start, and neither knows of the other. */
+function watchHome(lock: Lock, onGone: () => void): NodeJS.Timeout {
+  const watching = setInterval(() => {
+    if (lock.isInPlace()) return;
+    clearInterval(watching);
+    onGone();
+  }, HOME_MS).unref();
+  return watching;
 }
 
 /** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */

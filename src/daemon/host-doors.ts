@@ -33,7 +33,7 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
   const settings: HttpSettings = withOwnersToken(config.http, paths);
   const standingOf = peersOf({
     owner: process.geteuid?.() ?? -1,
-    serversSockets: serversSockets(familyOf(paths.state)),
+    serversSockets: serversSockets(options.mark, familyOf(paths.state)),
   });
   const websocket = websocketDoor({ world: realWorld, sessions, settings, logger: log.logger });
   let door: HttpDoor | undefined;

@@ -5,13 +5,14 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { stopLeftBroker } from '../bus/managed.ts';
 import type { Paths } from '../config/paths.ts';
+import { daemonOf } from '../servers/stdio/mark.ts';
 import { sweep } from '../servers/stdio/sweep.ts';
 import { acquireLock, locksIn } from '../store/lock.ts';
 import { openStore, type Store } from '../store/store.ts';
 
 const FAMILY_CHARACTERS = 16;
 
-/** The mark of a daemon's children: the same after a restart of the daemon, so that it finds them; another for each daemon. */
+/** The part of the marks of a daemon's children that stays the same from life to life; another for each daemon. */
 export const markerOf = ({ state, lock }: Pick<Paths, 'state' | 'lock'>): string =>
   familyOf(state) + lock.slice('daemon'.length);
 
@@ -23,7 +24,7 @@ export const familyOf = (state: string): string =>
  * The lock of the daemon that made a mark. The family in the mark does not count: a directory that was moved, or is mounted
  * elsewhere too, has marks of other families, but a lock is held under every name of the directory.
  */
-const lockOf = (mark: string): string => `daemon${mark.slice(FAMILY_CHARACTERS)}`;
+const lockOf = (mark: string): string => `daemon${daemonOf(mark).slice(FAMILY_CHARACTERS)}`;
 
 /** Ends what earlier runs of this daemon, and daemons that no longer run, have left. The caller holds this daemon's lock. */
 export async function sweepLeftovers(store: Store, paths: Paths): Promise<string[]> {

@@ -12,6 +12,8 @@ export type PartsOptions = {
   readonly env: NodeJS.ProcessEnv;
   readonly log: Log;
   readonly config: Config;
+  /** The mark of all processes that this life of the daemon starts. */
+  readonly mark: string;
   readonly say: Announcer;
   /** What `up --http` was given. */
   readonly http?: string;

@@ -1,7 +1,7 @@
 // The parts of the daemon, and how each is opened and closed. The daemon's machine decides the order; here is only how they
 // are put together.
 
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { NatsConnection } from 'nats';
 import { fromPromise } from 'xstate';
@@ -12,14 +12,15 @@ import { createEvents, type Events } from '../bus/events.ts';
 import { outbox } from '../bus/outbox.ts';
 import { subjects } from '../bus/subjects.ts';
 import { daemonName } from '../config/names.ts';
+import { readOwn, writeOwn } from '../files/own.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
-import { endMarked } from '../servers/stdio/sweep.ts';
+import { endStrays, noteLife } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
 import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
-import { markerOf, sweepLeftovers } from './leftovers.ts';
+import { sweepLeftovers } from './leftovers.ts';
 import type { PartsOptions, SharedOptions } from './options.ts';
 import { type PluginHost, pluginView, startPlugins } from './plugins.ts';
 import { createServing, type Serving } from './serving.ts';
@@ -27,6 +28,8 @@ import { createServing, type Serving } from './serving.ts';
 /** What exists once its part is open. */
 type Built = {
   store: Store;
+  /** Takes back that this life is written down. */
+  forgetLife: () => void;
   clock: Clock;
   events: Events;
   bus: Bus;
@@ -87,7 +90,7 @@ export function actorsOf(assembly: Assembly) {
   };
 }
 
-async function openStorePart({ paths, log: { logger }, built }: Assembly): Promise<void> {
+async function openStorePart({ paths, mark, log: { logger }, built }: Assembly): Promise<void> {
   const store = await openStore(paths.database, { onFault: (write, why) => logger.error(`${write}: ${why}`) });
   built.store = store;
   store.onHealth(({ state, message }) =>
@@ -96,6 +99,7 @@ async function openStorePart({ paths, log: { logger }, built }: Assembly): Promi
   built.clock = await openClock(store);
   const swept = await sweepLeftovers(store, paths);
   if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
+  built.forgetLife = await noteLife(store, paths.lock, mark);
 }
 
 /** Not waited for: a nats-server takes its time, and servers can start meanwhile. */
@@ -159,7 +163,7 @@ async function openServers(assembly: Assembly): Promise<void> {
 
 /** While the doors are open, a note in the state directory says who runs. */
 async function openDoorsPart(assembly: Assembly): Promise<void> {
-  const { name, paths, startedAt, built, part } = assembly;
+  const { name, paths, built, part } = assembly;
   await part('bus').tried();
   const doors = await openDoors(assembly, {
     serving: part('serving'),
@@ -175,26 +179,36 @@ async function openDoorsPart(assembly: Assembly): Promise<void> {
     part('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
     for (const { subscriptions } of part('serving').fleet.members()) void subscriptions.expire();
   }, HEARTBEAT_MS).unref();
-  const note = { pid: process.pid, version: VERSION, startedAt, socket: paths.socket };
-  writeFileSync(paths.note, JSON.stringify(note), { mode: 0o600 });
+  writeOwn(paths.note, noteOf(assembly));
 }
 
-async function closeDoors({ paths, built: { heart, serving, doors } }: Assembly): Promise<void> {
+const noteOf = ({ paths, startedAt }: Assembly): string =>
+  JSON.stringify({ pid: process.pid, version: VERSION, startedAt, socket: paths.socket });
+
+/** A note that another daemon has written is not ours to remove: the directory was replaced. */
+function removeNote(assembly: Assembly): void {
+  const { note } = assembly.paths;
+  if (String(readOwn(note)) === noteOf(assembly)) rmSync(note, { force: true });
+}
+
+async function closeDoors(assembly: Assembly): Promise<void> {
+  const { heart, serving, doors } = assembly.built;
   clearInterval(heart);
   serving?.tasking.stopWaiting();
   await serving?.tasking.leave(); // first, or a task that waits for an approval would not get it
   serving?.asking.close(); // or the doors would wait for calls that wait for people
   await doors?.close();
-  rmSync(paths.note, { force: true });
+  removeNote(assembly);
 }
 
-async function closeServers({ paths, log, built }: Assembly): Promise<void> {
+async function closeServers({ mark, log, built }: Assembly): Promise<void> {
   await built.serving?.close();
-  const runaways = await endMarked(markerOf(paths));
+  const runaways = await endStrays(mark);
   if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
 }
 
-async function closeStore({ built: { clock, store } }: Assembly): Promise<void> {
+async function closeStore({ built: { clock, store, forgetLife } }: Assembly): Promise<void> {
+  forgetLife?.();
   clock?.close();
   await store?.close();
 }

@@ -25,7 +25,7 @@ import { openSeal } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTasking, type Tasking } from '../tasks/tasking.ts';
 import { realWorld } from '../world/world.ts';
-import { familyOf, markerOf } from './leftovers.ts';
+import { familyOf } from './leftovers.ts';
 import type { SharedOptions } from './options.ts';
 
 export type Serving = ReturnType<typeof createServing>;
@@ -38,7 +38,7 @@ export type ServingParts = {
 };
 
 export function createServing(options: SharedOptions, { store, clock, events, models }: ServingParts) {
-  const { paths, env, log, config, subjects, name, configuration, crash } = options;
+  const { paths, env, log, config, mark, subjects, name, configuration, crash } = options;
   const current = () => configuration.current;
   const { logger } = log;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
@@ -68,7 +68,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     store,
     logger,
     env,
-    daemon: markerOf(paths),
+    daemon: mark,
     driver: config.requests,
     record: createRecorder(store, name, log.mask),
     authorizerOf: (member) => remote.logins().authorizerOf(member),

@@ -2,9 +2,10 @@
 // A connection that closes cancels its calls: after Ctrl-C nobody waits for the answer. A daemon that drains takes no further
 // connection, and ends each one when the calls made on it are answered.
 
-import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Signal } from '../calls/call.ts';
 import { thrownFailure } from '../operations/calls.ts';
 import { isFinished, type Ports, perform } from '../operations/operations.ts';
@@ -38,7 +39,6 @@ export function openControl({ path, ports, mcp }: ControlOptions): Promise<Contr
     socket.on('error', () => socket.destroy());
   });
   ownDirectory(dirname(path));
-  rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
   return listen(server, path, connections);
 }
 
@@ -54,20 +54,37 @@ function ownDirectory(path: string): void {
     );
 }
 
+/**
+ * Listens under another name, shorter than any, and then takes the path, from a daemon that was killed if need be: we hold the lock.
+ * On its own Node would remove the path when it closes, whosever socket is there by then.
+ */
 function listen(server: Server, path: string, connections: Set<Connection>): Promise<ControlDoor> {
+  const draft = join(dirname(path), `.${randomBytes(4).toString('hex')}`);
   return new Promise((resolve, reject) => {
-    server.once('error', (cause) => {
+    const fail = (cause: unknown) =>
       reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
-    });
-    server.listen(path, () => {
-      chmodSync(path, 0o600);
-      const close = async () => {
+    server.once('error', fail);
+    server.listen(draft, () => {
+      try {
+        chmodSync(draft, 0o600);
+        renameSync(draft, path);
+        resolve({ close: closing(server, path, connections) });
+      } catch (cause) {
         server.close();
-        for (const connection of connections) connection.finish();
-      };
-      resolve({ close });
+        fail(cause);
+      }
     });
   });
+}
+
+function closing(server: Server, path: string, connections: Set<Connection>): () => Promise<void> {
+  const { ino } = lstatSync(path);
+  return async () => {
+    // The number is not given away while we listen. Another one is a successor's, in a directory that was replaced.
+    if (lstatSync(path, { throwIfNoEntry: false })?.ino === ino) rmSync(path, { force: true });
+    server.close();
+    for (const connection of connections) connection.finish();
+  };
 }
 
 /** A request that is worked on: how to give it up, and whether it is answered before the connection ends. */

@@ -1,7 +1,7 @@
 // One holder per name and machine: a lock that the kernel frees when its process dies, however it dies.
 // It is an open EXCLUSIVE transaction on an empty database; nothing is ever written to it.
 
-import { readdirSync } from 'node:fs';
+import { readdirSync, type Stats, statSync } from 'node:fs';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { prepareFile } from './directory.ts';
 import { refusal, troubleOf } from './trouble.ts';
@@ -10,7 +10,12 @@ import { refusal, troubleOf } from './trouble.ts';
 const INSTANT_MS = 100;
 const SUFFIX = '.lock.db';
 
-export type Lock = { readonly path: string; release(): void };
+export type Lock = {
+  readonly path: string;
+  /** False once its file was removed or replaced: then another process can hold what looks like the same lock. */
+  isInPlace(): boolean;
+  release(): void;
+};
 
 /** The lock, or nothing when another process (or this one) holds it. Waiting blocks this thread. */
 export function acquireLock(directory: string, name: string, waitMs = INSTANT_MS): Lock | undefined {
@@ -18,12 +23,24 @@ export function acquireLock(directory: string, name: string, waitMs = INSTANT_MS
   const db = exclusive(path, waitMs);
   if (!db) return undefined;
   held.add(db);
+  const taken = statSync(path, { throwIfNoEntry: false }); // its inode is not given away while the database is open
   return {
     path,
+    isInPlace: () => taken !== undefined && isSameFile(taken, path),
     release() {
       if (held.delete(db)) db.close();
     },
   };
+}
+
+/** A disk that cannot be asked is no proof that the file is gone. */
+function isSameFile(known: Stats, path: string): boolean {
+  try {
+    const found = statSync(path);
+    return found.ino === known.ino && found.dev === known.dev;
+  } catch (error) {
+    return !/^(ENOENT|ENOTDIR)$/.test(String((error as NodeJS.ErrnoException).code));
+  }
 }
 
 export function isHeld(directory: string, name: string, waitMs = INSTANT_MS): boolean {

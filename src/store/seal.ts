@@ -2,18 +2,9 @@
 // row cannot be opened as that of another: the name of the row is authenticated with it.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { readOwn } from '../files/own.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 
 export type Seal = {
@@ -81,11 +72,11 @@ export const random: (count: number) => Buffer = (() => {
 function keyIn(directory: string): Buffer {
   const path = join(directory, 'seal.key');
   try {
-    if (statSync(path, { throwIfNoEntry: false }) === undefined) makeKey(path);
-    if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
-    const key = readFileSync(path);
-    if (key.length === KEY_BYTES) return key;
+    if (readOwn(path) === undefined) makeKey(path);
+    const key = readOwn(path);
+    if (key?.length === KEY_BYTES) return key;
   } catch (error) {
+    if (error instanceof TroupeError) throw error;
     throw new TroupeError('unavailable', `The key ${path} cannot be used (${sentence(error)}): make it yours.`);
   }
   throw new TroupeError('invalid', `The key ${path} is damaged: remove it, and log in to your servers again.`);

@@ -1,9 +1,10 @@
 // The daemon's log: one JSON line for each event, in a file of bounded size. Servers' stderr and MCP log messages go there too,
 // so that one file tells what happened. Plugins may mask text in it: that is done before a line is written.
 
-import { closeSync, mkdirSync, openSync, renameSync, statSync, write, writeSync } from 'node:fs';
+import { closeSync, constants, lstatSync, renameSync, write, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
+import { openOwn, ownDirectory } from '../files/own.ts';
 
 export type Log = {
   readonly logger: Logger;
@@ -15,7 +16,7 @@ export type Log = {
 };
 
 export function openLog(directory: string, level: string, name = 'troupe.log'): Log {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  ownDirectory(directory);
   const file = join(directory, name);
   // Not pino's own: on a full disk its errors end the process, and its last flush never ends.
   const sink = openSink(file);
@@ -51,6 +52,7 @@ function masked(line: string, mask: (text: string) => string): string {
 
 type Sink = { write(line: string): void; close(): void };
 
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_WAITING = 4 * 1024 * 1024;
 const ENOUGH = 65_536;
@@ -59,7 +61,7 @@ const ROTATE_MS = 5_000;
 
 function openSink(file: string): Sink {
   rotate(file);
-  let descriptor = openSync(file, 'a', 0o600);
+  let descriptor = openOwn(file, APPEND);
   let waiting: (string | Buffer)[] = [];
   let length = 0;
   let lost = 0;
@@ -98,7 +100,7 @@ function openSink(file: string): Sink {
   function reopen(): void {
     if (isWriting || !rotate(file)) return;
     try {
-      const next = openSync(file, 'a', 0o600);
+      const next = openOwn(file, APPEND);
       closeSync(descriptor);
       descriptor = next;
     } catch {} // no room for a new file: the old one is written to for longer
@@ -133,7 +135,7 @@ function openSink(file: string): Sink {
 /** Puts a file aside that has grown too long, in place of an older one. True when it did. */
 function rotate(file: string): boolean {
   try {
-    if (statSync(file).size < MAX_BYTES) return false;
+    if (lstatSync(file).size < MAX_BYTES) return false;
     renameSync(file, `${file}.1`);
     return true;
   } catch {

@@ -7,8 +7,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
 import { peersOf } from '../../src/doors/http/peers.ts';
-import { MARKER } from '../../src/servers/stdio/child.ts';
 import { serversSockets } from '../../src/servers/stdio/descendants.ts';
+import { MARKER } from '../../src/servers/stdio/strays.ts';
 import { eventually } from '../support/eventually.ts';
 import { BOTH, type Door, type DoorOptions, door } from '../support/http-door.ts';
 import { asStranger, OWNER_UID, SCRIPT } from '../support/stranger.ts';
@@ -182,7 +182,10 @@ describe.runIf(isTold)('a server of ours', () => {
   const FAMILY = 'f00df00df00df00d';
   const doorFor = (): Promise<Door> =>
     door({
-      standingOf: peersOf({ owner: process.geteuid?.() ?? -1, serversSockets: serversSockets(FAMILY) }),
+      standingOf: peersOf({
+        owner: process.geteuid?.() ?? -1,
+        serversSockets: serversSockets(`${FAMILY}:1.1.1`, FAMILY),
+      }),
       settings: { tokens: { ann: TOKEN } },
     });
   const bytesFor = ({ port }: Door) => JSON.stringify([{ port, bytes: posted(port) }]);

@@ -1,7 +1,7 @@
 // The store on a disk that fails it: full, damaged, and well again. The full disk is a file that may not grow,
 // and, where the test may mount one, a real filesystem of three megabytes.
 
-import { closeSync, existsSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { execa, execaSync } from 'execa';
@@ -120,6 +120,14 @@ describe('the reserve', () => {
     expect([ballast.release(), ballast.release()]).toEqual([true, false]);
     expect(ballastIn(dir.path, 2 ** 60).restore()).toBe(false);
     expect(existsSync(join(dir.path, 'ballast'))).toBe(false);
+  });
+
+  it('a reserve that the disk does not let go of, or has no place for, is no fault of the writer', async () => {
+    await using dir = await scratch();
+    mkdirSync(join(dir.path, 'ballast', 'kept'), { recursive: true });
+    const stuck = ballastIn(dir.path, 100_000);
+    expect([stuck.restore(), stuck.release()]).toEqual([false, false]);
+    expect(ballastIn(join(dir.path, 'gone'), 100_000).restore()).toBe(false);
   });
 
   if (mayMount)

@@ -181,6 +181,11 @@ export async function daemon({
       await process_;
       process_ = undefined;
     },
+    /** How the process that runs now ends, whenever that is. */
+    async ended(): Promise<{ exitCode: number | undefined; all: string }> {
+      const { exitCode, all } = await (process_ as unknown as ResultPromise<{ all: true }>);
+      return { exitCode, all: String(all) };
+    },
     down,
     log: () => readFile(join(state, 'logs/troupe.log'), 'utf8'),
     /** Which files of the state directory hold that text: the database and its journal, the logs, everything. */

@@ -2,6 +2,7 @@
 // Numbers and JSON are spliced in as they were written: 9007199254740993 must arrive with its last digit.
 
 import { readFileSync } from 'node:fs';
+import { readRegular } from '../../files/regular.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { members } from '../../protocol/json.ts';
 import { usage } from '../verb.ts';
@@ -96,12 +97,15 @@ function jsonText(text: string, what: string): string {
   return text.trim();
 }
 
+/** No server takes more in one frame. */
+const MOST_ARGUMENT_BYTES = 64 * 2 ** 20;
+
 /** `-` is stdin, `@file` a file, anything else the JSON itself. */
 function argsText(args: string): string {
   if (args !== '-' && !args.startsWith('@')) return args;
-  const path = args === '-' ? 0 : args.slice(1);
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+    const bytes = args === '-' ? readFileSync(0) : readRegular(args.slice(1), MOST_ARGUMENT_BYTES);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
     throw usage(`--args ${args} cannot be read: ${sentence(error)}`);
   }

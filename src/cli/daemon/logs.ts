@@ -1,8 +1,9 @@
 // `logs`: the daemon's log, each server's stderr and its MCP log messages, read from the file, daemon or no daemon.
 
-import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, readSync, statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openOwn } from '../../files/own.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import { type Cli, OK, type Output, type Style, usage } from '../verb.ts';
@@ -168,8 +169,9 @@ function isCurrent(path: string, fd: number, position: number): boolean {
 function openFile(path: string) {
   let fd: number;
   try {
-    fd = openSync(path, 'r');
-  } catch {
+    fd = openOwn(path, constants.O_RDONLY);
+  } catch (error) {
+    if (error instanceof TroupeError) throw error; // it is not the daemon's
     return undefined; // not there yet
   }
   const decoder = new StringDecoder('utf8');

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Paths } from '../../config/paths.ts';
+import { readOwn } from '../../files/own.ts';
 import type { Status } from '../../operations/status.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import { withControl } from '../control.ts';
@@ -22,7 +23,7 @@ export async function statusOf(paths: Paths): Promise<Status | undefined> {
 /** The pid in the daemon's own note, which a clean stop removes and a crash leaves behind. */
 export function notedPid(paths: Paths): number | undefined {
   try {
-    const { pid } = JSON.parse(readFileSync(paths.note, 'utf8'));
+    const { pid } = JSON.parse(String(readOwn(paths.note)));
     return Number.isInteger(pid) && pid > 0 ? pid : undefined;
   } catch {
     return undefined; // no note, or one that is being written

@@ -3,11 +3,11 @@
 // directory already, its pid is printed and nothing is started.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, ftruncateSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isHttpFlag } from '../../config/http.ts';
+import { openOwn, ownDirectory } from '../../files/own.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
-import { makeDirectory } from '../../store/directory.ts';
 import { type Cli, INTERRUPTED, OK, type Output, usage } from '../verb.ts';
 import { type Status, statusOf, untilGone } from './running.ts';
 
@@ -37,7 +37,8 @@ async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Pro
   process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../../daemon/daemon.ts');
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
-  const daemon = await runDaemon({ paths, env, announce, ...(http !== undefined && { http }) });
+  const complain = (line: string): void => void process.stderr.write(`troupe: ${line}\n`);
+  const daemon = await runDaemon({ paths, env, announce, complain, ...(http !== undefined && { http }) });
   signals.pass(() => daemon.stop());
   daemon.ready.then(
     () => output.json && output.print(JSON.stringify({ started: true, daemon: { pid: process.pid } })),
@@ -116,9 +117,10 @@ function start({ env, paths }: Cli, options: UpOptions): ChildProcess {
   const script = process.argv[1];
   if (script === undefined) throw new TroupeError('internal', 'troupe cannot tell where its own program is');
   try {
-    makeDirectory(paths.logs);
+    for (const directory of [paths.state, paths.logs]) ownDirectory(directory);
     // Only the output of this start: the daemon's own log is another file.
-    const words = openSync(paths.startLog, 'w', 0o600);
+    const words = openOwn(paths.startLog, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND);
+    ftruncateSync(words);
     const child = spawn(process.execPath, [...process.execArgv, script, ...commandLine(options, paths.instance)], {
       detached: true,
       stdio: ['ignore', words, words],
@@ -127,6 +129,7 @@ function start({ env, paths }: Cli, options: UpOptions): ChildProcess {
     closeSync(words);
     return child;
   } catch (error) {
+    if (error instanceof TroupeError) throw error;
     throw new TroupeError('internal', `troupe cannot write to ${paths.logs}: ${sentence(error)}; set TROUPE_STATE`);
   }
 }

@@ -1,7 +1,5 @@
 // Launches one server as the daemon would, says `initialize` to it, and takes it down again with all its children.
 
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
 import type { StdioServer } from '../../config/schema.ts';
 import { requestFrame } from '../../protocol/compose.ts';
 import { LATEST } from '../../protocol/eras.ts';
@@ -9,6 +7,7 @@ import { type Frame, readFrame } from '../../protocol/frame.ts';
 import { splitLines } from '../../protocol/lines.ts';
 import { VERSION } from '../../protocol/version.ts';
 import { childEnvironment, spawnChild } from '../../servers/stdio/child.ts';
+import { findCommand } from '../../servers/stdio/command.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import type { Check } from './machine.ts';
 
@@ -94,17 +93,5 @@ function whyOf(ending: Ending): string {
 }
 
 /** Whether the command can be found as the server's process would find it. */
-export function onPath({ command, cwd, env }: StdioServer, own: NodeJS.ProcessEnv): boolean {
-  if (command.includes('/')) return isExecutable(resolve(cwd ?? '.', command));
-  const path = env.PATH ?? own.PATH ?? '';
-  return path.split(delimiter).some((folder) => folder !== '' && isExecutable(join(folder, command)));
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false; // not in this folder
-  }
-}
+export const onPath = ({ command, cwd, env }: StdioServer, own: NodeJS.ProcessEnv): boolean =>
+  findCommand(command, cwd, env.PATH ?? own.PATH ?? '') !== undefined;

@@ -1,8 +1,8 @@
 // A JSONC file as text, tree and value at once, so that every complaint can name its line and column, and the report that
 // collects the complaints. Reading never throws: an unreadable or broken file is a document with complaints.
 
-import { readFileSync } from 'node:fs';
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { readRegular } from '../../files/regular.ts';
 import { sentence } from '../../protocol/failures.ts';
 import type { Complaint, Finding, Keys } from '../complaints.ts';
 
@@ -19,7 +19,7 @@ const DEEPEST = 100;
 
 export function readDocument(path: string): Document {
   try {
-    return parseDocument(path, readFileSync(path, 'utf8'));
+    return parseDocument(path, readRegular(path).toString('utf8'));
   } catch (error) {
     return { path, text: '', tree: undefined, value: undefined, complaints: [unreadable(path, error)] };
   }
@@ -121,7 +121,6 @@ function unreadable(path: string, error: unknown): Complaint {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const reasons: Record<string, string> = {
     ENOENT: 'the file does not exist; create it or name another one',
-    EISDIR: 'this is a directory; name a file',
     EACCES: 'the file may not be read; check its permissions',
   };
   const why = error instanceof RangeError ? 'the file is nested too deeply' : sentence(error);

@@ -2,9 +2,10 @@
 // a rename, created late, or swapped behind a symbolic link. Events are only hints; the content decides.
 
 import { createHash } from 'node:crypto';
-import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readlinkSync } from 'node:fs';
 import { join, parse, resolve, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
+import { readRegular } from '../../files/regular.ts';
 
 /** Editors write in several steps, and one change should be one call; but a busy folder must not delay the call for ever. */
 const QUIET_MS = 100;
@@ -111,7 +112,7 @@ function linkOf(path: string): string | undefined {
 
 function fingerprint(file: string): string {
   try {
-    return createHash('sha256').update(readFileSync(file)).digest('hex');
+    return createHash('sha256').update(readRegular(file)).digest('hex');
   } catch {
     return 'unreadable';
   }

@@ -1,15 +1,16 @@
 // A host's own file, which the host may be writing at the same time: it is replaced in one step, and only if it is still as
 // it was read. The text before the change is kept in a backup beside it.
 
-import { constants, copyFileSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { constants, copyFileSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { readRegular } from '../../files/regular.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
 import { replaceFile } from '../file/replace.ts';
 
 /** The text of the file; the empty text if there is none. */
 export function readHostFile(path: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegular(path));
   } catch (error) {
     if (isMissing(error)) return '';
     const why = error instanceof TypeError ? 'it is not UTF-8 text' : sentence(error);

@@ -2,12 +2,12 @@
 // programs of the owner that cannot be known by their uid.
 
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HttpAddress } from '../../config/http.ts';
 import type { Paths } from '../../config/paths.ts';
 import type { HttpSettings } from '../../config/schema.ts';
-import { makeDirectory } from '../../store/directory.ts';
+import { ownDirectory, readOwn, writeOwn } from '../../files/own.ts';
 
 // ── The port ─────────────────────────────────────────────────────────────────
 
@@ -23,16 +23,16 @@ export function portsToTry({ port, isExplicit }: HttpAddress, { httpPort }: Path
 
 export function rememberPort({ httpPort }: Paths, port: number): void {
   try {
-    writeFileSync(httpPort, String(port), { mode: 0o600 });
+    writeOwn(httpPort, String(port));
   } catch {} // the disk is full: the next life may come back elsewhere
 }
 
 function rememberedPort(path: string): number | undefined {
   try {
-    const port = Number(readFileSync(path, 'utf8'));
+    const port = Number(String(readOwn(path)));
     return Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined;
   } catch {
-    return undefined; // the first life
+    return undefined; // not ours: it is not believed, and the next one takes its place
   }
 }
 
@@ -53,20 +53,14 @@ function ownToken({ state }: Paths): string {
   const path = join(state, 'http-token');
   const known = readToken(path);
   if (known) return known;
-  makeDirectory(state);
+  ownDirectory(state);
   const draft = `${path}.${randomBytes(8).toString('hex')}`;
-  writeFileSync(draft, randomBytes(TOKEN_BYTES).toString('base64url'), { mode: 0o600, flush: true });
+  writeFileSync(draft, randomBytes(TOKEN_BYTES).toString('base64url'), { mode: 0o600, flag: 'wx', flush: true });
   try {
     linkSync(draft, path); // the file appears whole, and only the first daemon makes it
   } catch {} // another daemon was first: its token is the token
   rmSync(draft);
-  return readFileSync(path, 'utf8');
+  return readToken(path) ?? '';
 }
 
-function readToken(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim() || undefined;
-  } catch {
-    return undefined; // the first time
-  }
-}
+const readToken = (path: string): string | undefined => readOwn(path)?.toString('utf8').trim() || undefined;

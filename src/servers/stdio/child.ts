@@ -2,12 +2,16 @@
 // may see of our environment. Its goodbye is a ladder: close stdin, SIGTERM to the group, SIGKILL to the group.
 
 import { execa } from 'execa';
+import { type Cage, NO_CAGE } from './cage.ts';
+import { MARKER } from './strays.ts';
 
 export type ChildOptions = {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
+  /** What its descendants cannot leave; nothing unless told. */
+  readonly cage?: Cage;
   readonly stdinMs: number;
   readonly termMs: number;
   readonly onOutput: (chunk: Buffer) => void;
@@ -30,7 +34,8 @@ process.on('exit', () => {
 });
 
 export function spawnChild(options: ChildOptions) {
-  const { command, args, cwd, env, onOutput, onErrorOutput } = options;
+  const { cwd, env, cage = NO_CAGE, onOutput, onErrorOutput } = options;
+  const [command, args] = cage.around(options);
   const subprocess = execa(command, [...args], {
     ...(cwd !== undefined && { cwd }),
     env: { ...env },
@@ -47,6 +52,7 @@ export function spawnChild(options: ChildOptions) {
   let isOver = false;
   if (pid !== undefined) {
     living.add(pid);
+    cage.launched(pid);
     options.onSpawn(pid);
   }
   stdout.on('data', onOutput);
@@ -65,12 +71,15 @@ export function spawnChild(options: ChildOptions) {
     clearTimeout(ladder);
     if (pid !== undefined) signalGroup(pid, 'SIGKILL');
     if (pid !== undefined) living.delete(pid);
+    void cage.end();
     stdout.resume();
     subprocess.once('close', () => over(why, false));
     setTimeout(over, PIPE_HELD_MS, why, false).unref();
   });
   void subprocess.then(({ code, originalMessage }) => {
-    if (pid === undefined) over(notRunnable(options, code, originalMessage), true);
+    if (pid !== undefined) return;
+    over(notRunnable(options, code, originalMessage), true);
+    void cage.end();
   });
 
   function flush(): void {
@@ -123,9 +132,6 @@ function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, m
 
 /** The variables that a program needs to run at all; none of them is a secret. */
 const MINIMAL = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TMPDIR', 'TZ'];
-
-/** Marks every descendant of this daemon, so that the next daemon finds those that left their process group. */
-export const MARKER = 'TROUPE_DAEMON';
 
 /** What leads back to us: whoever has it may come in as the owner. Only a configuration that names one passes it on. */
 const isWayBack = (name: string): boolean => /^(TROUPE|NATS)_/.test(name);

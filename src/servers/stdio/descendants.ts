@@ -1,10 +1,9 @@
-// The processes that our servers are or have started, told by what we started, by the mark in their environment, by their parent
-// and by their session; and the sockets that they hold. Only Linux shows other processes' sockets.
-// A process that has left its session, emptied its environment and outlived its parent before we looked is not known any more.
+// The processes that our servers are or have started, told by what we started, by the marks that they carry (strays.ts), by their
+// parent and by their session; and the sockets that they hold. Only Linux shows other processes' sockets.
 
 import { readlinkSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { MARKER } from './child.ts';
+import { isServers as carriesMark } from './strays.ts';
 
 /** What was found of a process when it was first seen: later it may have another parent, and still be a server's. */
 type Seen = { readonly inode: number; readonly isServers: boolean };
@@ -16,8 +15,11 @@ type Origin = {
   readonly isMarked: boolean;
 };
 
-/** Every socket that a server's process holds now, by its inode. `family` begins the marks of all daemons on the state directory. */
-export function serversSockets(family: string): () => Promise<ReadonlySet<string>> {
+/**
+ * Every socket that a server's process holds now, by its inode. `mark` is of this life of the daemon; `family` begins the marks
+ * of all daemons on the state directory.
+ */
+export function serversSockets(mark: string, family: string): () => Promise<ReadonlySet<string>> {
   let known = new Map<number, Seen>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
@@ -35,7 +37,7 @@ export function serversSockets(family: string): () => Promise<ReadonlySet<string
     const origins = await all(strangers, async (pid) => {
       const { ino } = await stat(`/proc/${pid}`);
       const seen = known.get(pid);
-      if (seen?.inode !== ino) return originOf(pid, ino, family);
+      if (seen?.inode !== ino) return originOf(pid, ino, await carriesMark(pid, mark, family));
       next.set(pid, seen);
       return undefined;
     });
@@ -57,14 +59,10 @@ async function pids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
 }
 
-async function originOf(pid: number, inode: number, family: string): Promise<Origin> {
-  const [line, environment] = await Promise.all([
-    readFile(`/proc/${pid}/stat`, 'latin1'),
-    readFile(`/proc/${pid}/environ`, 'latin1').catch(() => ''), // another user's, and no server of ours
-  ]);
+async function originOf(pid: number, inode: number, isMarked: boolean): Promise<Origin> {
+  const line = await readFile(`/proc/${pid}/stat`, 'latin1');
   // The second field is the command in parentheses, and a command may itself hold parentheses and spaces.
   const [, parent, , session] = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  const isMarked = `\0${environment}`.includes(`\0${MARKER}=${family}`);
   return { pid, inode, parent: Number(parent), session: Number(session), isMarked };
 }
 

@@ -11,6 +11,7 @@ import { allowance } from '../../telemetry/allowance.ts';
 import { withoutControls } from '../../telemetry/printable.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
+import { openCage } from './cage.ts';
 import { childEnvironment, spawnChild } from './child.ts';
 
 export type StdioWorld = { readonly store: Store; readonly daemon: string; readonly env: NodeJS.ProcessEnv };
@@ -32,6 +33,7 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
     stdinMs: settings.stdinMs,
     termMs: settings.termMs,
     env: childEnvironment(world.env, settings.env, env, world.daemon),
+    cage: openCage(world.daemon, member.server, world.env),
     onOutput: (chunk) => {
       lines.push(chunk);
       events.onChunk();
