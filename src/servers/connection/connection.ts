@@ -138,7 +138,6 @@ class Connection {
       lane,
       server,
       openMs: config.settings.openMs,
-      via: this.#world.daemon,
       send: this.#link.notify,
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,

@@ -10,7 +10,7 @@ import { errorFrame, notificationFrame, resultFrame } from '../../protocol/compo
 import { codecOf, type Era, eraOf, LATEST } from '../../protocol/eras.ts';
 import { type Failure, rpcCodeOf, TroupeError } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
-import { VERSION, VIA } from '../../protocol/version.ts';
+import { NAME, VERSION } from '../../protocol/version.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
 import type { OwnTasks } from './own-tasks.ts';
 import { relatedTask, withoutRelated, withRelated } from './task-report.ts';
@@ -37,8 +37,6 @@ export type SessionOptions = {
   readonly openMs: number;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
-  /** The name of this daemon: a daemon that is configured to serve itself is recognized by it. */
-  readonly via?: string | undefined;
 };
 
 /** A request of the server. */
@@ -88,15 +86,14 @@ export class ServerSession {
 
   /** Also a second time, when the server has forgotten the first session and with it the questions that it had asked. */
   async open(): Promise<void> {
-    const { via, openMs, send, onNegotiated, onReady, onRefused } = this.#options;
+    const { openMs, send, onNegotiated, onReady, onRefused } = this.#options;
     this.#withdrawAll();
     const answer = await this.ask(
       'initialize',
       {
         protocolVersion: LATEST,
         capabilities: CAPABILITIES,
-        clientInfo: { name: 'troupe', version: VERSION },
-        _meta: { [VIA]: via },
+        clientInfo: { name: NAME, version: VERSION },
       },
       openMs,
     );

@@ -2,6 +2,7 @@
 // may see of our environment. Its goodbye is a ladder: close stdin, SIGTERM to the group, SIGKILL to the group.
 
 import { execa } from 'execa';
+import { MARKER } from '../../protocol/version.ts';
 
 export type ChildOptions = {
   readonly command: string;
@@ -124,12 +125,10 @@ function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, m
 /** The variables that a program needs to run at all; none of them is a secret. */
 const MINIMAL = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TMPDIR', 'TZ'];
 
-/** Marks every descendant of this daemon, so that the next daemon finds those that left their process group. */
-export const MARKER = 'TROUPE_DAEMON';
-
 /**
  * What a server's process gets to see of our environment: little. Its secrets are the ones its configuration names, never
- * the ones that happened to be in the daemon's shell.
+ * the ones that happened to be in the daemon's shell. The marker is on every descendant of this daemon, so that the next
+ * daemon finds those that left their process group.
  */
 export function childEnvironment(
   own: NodeJS.ProcessEnv,

@@ -2,9 +2,10 @@
 // daemon can end exactly those and never a stranger that was given the same pid.
 
 import { readdir, readFile } from 'node:fs/promises';
+import { MARKER } from '../../protocol/version.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import type { Store } from '../../store/store.ts';
-import { MARKER, signalGroup } from './child.ts';
+import { signalGroup } from './child.ts';
 
 type ProcessRow = {
   kind: string;
