@@ -62,6 +62,8 @@ export type Call = {
   readonly door: Door;
   /** Whose state it shares at the server: calls of one holder may go to a process that no other holder shares. */
   readonly holder?: string;
+  /** The holder has told the server what holds for one connection, such as a log level: its calls belong in one process. */
+  readonly isBound?: boolean;
   readonly timeoutMs?: number;
   /** In place of its server's own bound: a task may take as long as it lives. */
   readonly maxTimeoutMs?: number;

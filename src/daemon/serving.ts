@@ -73,8 +73,8 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     record: createRecorder(store, name, log.mask),
     authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {
-      upkeep.opened(member, ask);
       roots.opened(member, notify);
+      return upkeep.opened(member, ask);
     },
     onAsk: asking.take,
     permissions,

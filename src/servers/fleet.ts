@@ -148,7 +148,7 @@ export class Fleet {
       request.why = REMOVED;
       this.#requests.drive(request, 'gone');
     } else if (member.pool && canAsk(call)) member.pool.admit(request, member);
-    else member.lane.admit(request);
+    else ((member.pool && member.homes.of(call.holder)) ?? member).lane.admit(request);
   }
 
   #settled(member: Member, request: InFlight, outcome: Outcome, isRecorded: boolean): void {
@@ -205,9 +205,26 @@ export class Fleet {
     return this.#instances.knownFor(server, principal, holder);
   }
 
-  /** The processes that served one holder alone go with it. */
+  /** The process that a session is at home in: what it tells the server, and every call of it from now on, goes there. */
+  homeFor(server: string, principal: string, session: string): Member | undefined {
+    const first = this.#instances.memberFor(server, principal, session);
+    if (first?.pool) return first.pool.homeOf(session);
+    first?.homes.give(session, first);
+    return first;
+  }
+
+  /** Whether what a process says without being asked may concern that session: any of its tenant's, until it has a home. */
+  isHeardBy(process: Member, principal: string, session: string): boolean {
+    const first = process.first ?? process;
+    if (this.#instances.knownFor(process.server, principal, session) !== first) return false;
+    const home = first.homes.of(session);
+    return home === undefined || home === process;
+  }
+
+  /** The processes that served one holder alone go with it, and it is at home nowhere any more. */
   release(holder: string): void {
     this.#instances.release(holder);
+    for (const { homes } of this.#members.values()) homes.forget(holder);
   }
 
   /** A command to the first process of a pool is meant for all: further ones are stopped, and come again when they are needed. */

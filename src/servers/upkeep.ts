@@ -42,16 +42,21 @@ export class Upkeep {
     this.#options = options;
   }
 
-  readonly opened = (member: Member, ask: Ask): void => {
+  /** Resolves when the server has answered what hosts want of it; undefined where they want nothing. */
+  readonly opened = (member: Member, ask: Ask): Promise<unknown> | undefined => {
     const { facts, subscriptions } = member;
+    const isWanted = !subscriptions.isEmpty || this.#options.levelsFor(member).length > 0;
     this.#sessions.set(member, { ask, level: undefined });
-    this.#setLevel(member);
+    const told = [this.#setLevel(member)];
     if (facts && offers(facts, 'resources/subscribe'))
-      attempt(
-        member,
-        subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
+      told.push(
+        attempt(
+          member,
+          subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
+        ),
       );
-    if (!member.first) void this.#options.lists.opened(member, ask);
+    if (!member.first) queueMicrotask(() => void this.#options.lists.opened(member, ask)); // calls that wait go first
+    return isWanted ? Promise.all(told) : undefined;
   };
 
   /** The log level and the tools that a server may show are settings; a server that sleeps learns of them when it wakes. */
@@ -61,7 +66,7 @@ export class Upkeep {
   };
 
   readonly relevel = (member: Member): void => {
-    for (const each of member.pool?.processes() ?? [member]) if (each.state === 'ready') this.#setLevel(each);
+    for (const each of member.pool?.processes() ?? [member]) if (each.state === 'ready') void this.#setLevel(each);
   };
 
   readonly said = (member: Member, notice: Said, origin: string | undefined): void => {
@@ -72,20 +77,20 @@ export class Upkeep {
       case 'elicited':
         return news.elicited(member, notice.elicitationId, notice.params);
       case 'updated':
-        return member.first ? undefined : this.#updatesOf(member).take(notice.uri, notice.params);
+        return this.#updatesOf(member).take(notice.uri, notice.params);
       case 'log':
         return this.#logged(member, notice.level, notice.params, origin);
     }
   };
 
   /** The server is set to the most verbose level that any host wants; hosts that want less are spared the rest. */
-  #setLevel(member: Member): void {
+  #setLevel(member: Member): Promise<void> | undefined {
     const session = this.#sessions.get(member);
-    if (!session || !member.facts || !offers(member.facts, 'logging/setLevel')) return;
-    const level = mostVerbose([member.config.settings.logLevel, ...this.#options.levelsFor(member.first ?? member)]);
-    if (session.level === level) return;
+    if (!session || !member.facts || !offers(member.facts, 'logging/setLevel')) return undefined;
+    const level = mostVerbose([member.config.settings.logLevel, ...this.#options.levelsFor(member)]);
+    if (session.level === level) return undefined;
     session.level = level;
-    attempt(member, session.ask('logging/setLevel', { level }));
+    return attempt(member, session.ask('logging/setLevel', { level }));
   }
 
   #updatesOf(member: Member): Updates {
@@ -103,12 +108,15 @@ export class Upkeep {
     const audience = audienceOf(member, origin);
     if (audience.to === 'caller') requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
-    this.#options.news.log(member.first ?? member, level, params, audience);
+    this.#options.news.log(member, level, params, audience);
   }
 }
 
-function attempt({ logger }: Member, work: Promise<unknown>): void {
-  work.catch((error) => logger.warn(sentence(error)));
+function attempt({ logger }: Member, work: Promise<unknown>): Promise<void> {
+  return work.then(
+    () => {},
+    (error) => logger.warn(sentence(error)),
+  );
 }
 
 const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {

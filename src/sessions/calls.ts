@@ -28,10 +28,11 @@ export type CallsOptions = {
   readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
+  readonly interests: { readonly isTold: boolean };
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-export function createCalls({ ports, identity, presence, view, questions, isLoud }: CallsOptions) {
+export function createCalls({ ports, identity, presence, view, questions, interests, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
@@ -57,6 +58,7 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
       principal,
       door,
       holder: session,
+      isBound: interests.isTold,
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
       ...(questions.handlesUrls && { onElicited: questions.elicited }),

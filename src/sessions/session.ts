@@ -37,7 +37,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
   const { deliver, hasListener } = outlet;
 
   const isServedBy = (process: Member): boolean =>
-    ports.fleet.knownFor(process.server, principal, session) === process &&
+    ports.fleet.isHeardBy(process, principal, session) &&
     ports.scopes.serversOf(scope)?.includes(process.server) === true;
 
   return {
@@ -102,12 +102,11 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
   const isLoud = (server: string, level: string): boolean =>
     isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
-  const shared = { ports, identity, presence, view, questions, isLoud };
+  const shared = { ports, identity, presence, view, questions, interests, isLoud };
   return {
     ...shared,
     viewer,
     outlet,
-    interests,
     lists: createLists(ports, viewer),
     hostRoots: createHostRoots({ world, roots, identity, connection }),
     calls: createCalls(shared),

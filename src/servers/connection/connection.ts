@@ -22,8 +22,12 @@ import { type Asked, ServerSession, type SessionOptions } from './session.ts';
 export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
     readonly memberOf: (name: string) => Member;
-    /** The session is open: lists may be read, levels set, subscriptions made again. */
-    readonly onOpen: (member: Member, ask: ServerSession['ask'], notify: ServerSession['notify']) => void;
+    /** The session is open, and no call is sent for a while, until what hosts have told the last one is told to it again. */
+    readonly onOpen: (
+      member: Member,
+      ask: ServerSession['ask'],
+      notify: ServerSession['notify'],
+    ) => Promise<unknown> | undefined;
     /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
@@ -38,6 +42,9 @@ export function serverConnection(world: ConnectionWorld) {
   });
 }
 
+/** How long calls wait for a server that does not answer what it is told again. */
+const RESTORE_MS = 1_000;
+
 class Connection {
   readonly #world: ConnectionWorld;
   readonly #member: Member;
@@ -48,6 +55,7 @@ class Connection {
   readonly #health: Health;
   /** Why the calls in flight are lost when the connection is. */
   #why = 'it was stopped';
+  #isKilled = false;
 
   constructor(world: ConnectionWorld, member: Member, tell: (event: FromConnection) => void) {
     const { lane, config } = member;
@@ -95,6 +103,7 @@ class Connection {
 
   kill(): void {
     const { lane, subscriptions } = this.#member;
+    this.#isKilled = true;
     this.#health.stop();
     subscriptions.disconnect();
     lane.whenIdle(undefined);
@@ -183,10 +192,19 @@ class Connection {
 
   #ready(facts: Facts): void {
     this.#member.facts = facts;
+    // A new function for each session: levels and subscriptions of the last session do not hold in this one. They are made
+    // again before any call that waits is let through, which may count on them.
+    const ask: ServerSession['ask'] = (...asked) => this.#session.ask(...asked);
+    const restored = this.#world.onOpen(this.#member, ask, this.#session.notify);
+    if (!restored) return this.#opened();
+    const patience = new Promise((resolve) => setTimeout(resolve, RESTORE_MS).unref());
+    void Promise.race([restored, patience]).then(() => this.#opened());
+  }
+
+  #opened(): void {
+    if (this.#isKilled) return;
     this.#tell({ type: 'connection.ready' });
     this.#health.start();
-    // A new function for each session: levels and subscriptions of the last session do not hold in this one.
-    this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
   }
 
   #ended(why: string, isFinal: boolean): void {
