@@ -69,6 +69,8 @@ export type Call = {
   readonly maxTimeoutMs?: number;
   /** The task that it is: its outcome is kept. */
   readonly task?: string;
+  /** What must be in place before it is sent, such as the roots of its host; asked for at once, bounded, and never rejects. */
+  readonly ready?: Promise<unknown>;
   /** Asked when it is about to be sent; it is sent only after a yes, and after a no it ends as cancelled. */
   readonly reserve?: () => Promise<boolean>;
   /** Let the server run it as a task of its own, where it can, and how long that may live. */

@@ -73,7 +73,12 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     record: createRecorder(store, name, log.mask),
     authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {
-      roots.opened(member, notify);
+      roots.opened(member, notify, () =>
+        ask('ping', {}, PING_MS).then(
+          () => {},
+          () => {}, // that it does not answer is its health's business
+        ),
+      );
       return upkeep.opened(member, ask);
     },
     onAsk: asking.take,
@@ -128,6 +133,9 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     },
   };
 }
+
+/** How long a server may take to read what it was told of roots. */
+const PING_MS = 1_000;
 
 /** This daemon among those on the state directory, and what they have in common. */
 const identityOf = ({ state, lock }: Paths) => ({

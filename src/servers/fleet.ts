@@ -131,6 +131,24 @@ export class Fleet {
     return refusal(member, this.#options.catalog, call);
   }
 
+  /** First what its caller has to put in place, then whether somebody's word is needed. */
+  #awaitReady(member: Member, request: InFlight, tell: Tell): void {
+    const { permissions } = this.#options;
+    const { call } = request;
+    if (!call.ready) return permissions.awaitList(member, request, tell);
+    let isOver = false;
+    request.withdraw = () => {
+      isOver = true;
+    };
+    const goOn = (): void => {
+      if (isOver) return;
+      const need = permissions.needOf(member, call);
+      if (need === 'defer') permissions.awaitList(member, request, tell);
+      else tell(need);
+    };
+    void call.ready.then(goOn, goOn);
+  }
+
   /** Gives an admitted request to the process that shall have it. */
   #place(from: Member, request: InFlight, how: 'here' | 'anew' | 'back'): void {
     const { call } = request;
@@ -292,8 +310,8 @@ export class Fleet {
       requests: this.#requests,
       refusalOf: (call) => refusal(member(), catalog, call),
       permits: {
-        needOf: (call) => permissions.needOf(member(), call),
-        awaitList: (request, tell) => permissions.awaitList(member(), request, tell),
+        needOf: (call) => (call.ready ? 'defer' : permissions.needOf(member(), call)),
+        awaitList: (request, tell) => this.#awaitReady(member(), request, tell),
         askApproval: (request, tell) => permissions.askApproval(member(), request, tell),
         wantsVisits: permissions.wantsVisits,
         askVisits: (request, tell) => permissions.askVisits(member(), request, tell),

@@ -29,10 +29,12 @@ export type CallsOptions = {
   readonly view: () => View;
   readonly questions: Questions;
   readonly interests: { readonly isTold: boolean };
+  /** What has to be in place before that server is called; undefined when it is. */
+  readonly ready: (server: string) => Promise<unknown> | undefined;
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-export function createCalls({ ports, identity, presence, view, questions, interests, isLoud }: CallsOptions) {
+export function createCalls({ ports, identity, presence, view, questions, interests, ready, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
@@ -49,6 +51,7 @@ export function createCalls({ ports, identity, presence, view, questions, intere
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
+    const awaited = ready(server);
     const call: Call = {
       requestId: `${prefix}-${++sequence}`,
       server,
@@ -59,6 +62,7 @@ export function createCalls({ ports, identity, presence, view, questions, intere
       door,
       holder: session,
       isBound: interests.isTold,
+      ...(awaited && { ready: awaited }),
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
       ...(questions.handlesUrls && { onElicited: questions.elicited }),

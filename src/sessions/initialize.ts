@@ -53,7 +53,11 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   return Buffer.from(
     JSON.stringify({
       protocolVersion: era,
-      capabilities: { ...union(members.map(({ facts }) => facts)), ...(codecOf(era).hasTasks && { tasks: TASKS }) },
+      capabilities: {
+        ...union(members.map(({ facts }) => facts)),
+        ...(isMany(scope) && { logging: {} }), // troupe has something to say itself
+        ...(codecOf(era).hasTasks && { tasks: TASKS }),
+      },
       serverInfo: own?.info ?? { name: NAME, version: VERSION },
       ...(instructions && { instructions }),
     }),

@@ -10,7 +10,7 @@ import { mustOffer } from '../servers/policy.ts';
 import { sessionListener } from '../servers/subscriptions.ts';
 import type { SessionRow, Store } from '../store/store.ts';
 import type { SessionPorts } from './ports.ts';
-import type { Viewer } from './scopes.ts';
+import { isMany, type Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
 
 const EMPTY = Buffer.from('{}');
@@ -72,7 +72,7 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       const wanted = levelIn(params);
       const members = scopes.members(viewer);
       const [only] = members;
-      if (members.length === 1) mustOffer(only, 'logging/setLevel');
+      if (!isMany(viewer.scope)) mustOffer(only, 'logging/setLevel');
       await store.commit('setSessionLevel', [wanted, session]);
       level = wanted;
       for (const each of members) setLevels(each);

@@ -19,7 +19,7 @@ import { createInterests, updateFor } from './interests.ts';
 import { createLists } from './lists.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
 import { createQuestions } from './questions.ts';
-import type { Viewer } from './scopes.ts';
+import { isMany, type Viewer } from './scopes.ts';
 import type { LocalStreams } from './streams.ts';
 import { errorOf, rpcError } from './targets.ts';
 
@@ -102,13 +102,24 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
   const isLoud = (server: string, level: string): boolean =>
     isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
-  const shared = { ports, identity, presence, view, questions, interests, isLoud };
+  const hostRoots = createHostRoots({
+    ...{ world, roots, identity, connection },
+    warn: (frame) => !saysLogs(ports, viewer) || !isLoudEnough('warning', interests.level) || heard(frame),
+  });
+  /** The roots of the host, and the server's knowledge of them. */
+  const ready = (server: string): Promise<void> | undefined =>
+    hostRoots.known?.then(() => rootsTold(ports, viewer, [server]));
+  const heard = (frame: Buffer): boolean => {
+    if (hasListener()) deliver(frame);
+    return hasListener();
+  };
+  const shared = { ports, identity, presence, view, questions, interests, ready, isLoud };
   return {
     ...shared,
     viewer,
     outlet,
     lists: createLists(ports, viewer),
-    hostRoots: createHostRoots({ world, roots, identity, connection }),
+    hostRoots,
     calls: createCalls(shared),
     tasks: createHostTasks({ ...shared, viewer, deliver, hasListener }),
   };
@@ -148,7 +159,10 @@ function request(parts: Parts, { id, method, params = EMPTY }: FrameOf<'request'
 function perform(parts: Parts, method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
   const { tasks, calls, lists, interests, view } = parts;
   const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
-  if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
+  if (verb && mayBeTask && tasks.isWanted(params)) {
+    const { known } = parts.hostRoots;
+    return known ? known.then(() => rootsToldToAll(parts)).then(() => tasks.create(params)) : tasks.create(params);
+  }
   if (verb) return void calls.begin(method, params, beginning);
   if (listed) return lists.page(listed.kind, params);
   switch (method) {
@@ -193,6 +207,22 @@ const hasTaken = ({ hostRoots, questions }: Parts, id: string, answer: Answer): 
 
 const handOver = ({ ports, identity }: Parts, frame: Frame): void =>
   ports.handOver(identity.id, identity.principal, frame);
+
+// ── The roots of the host, before its calls ──────────────────────────────────
+
+/** Resolves when the processes that a call may go to know the roots, or have had their time to ask. */
+async function rootsTold({ fleet, roots }: SessionPorts, viewer: Viewer, servers: readonly string[]): Promise<void> {
+  const firsts = servers.flatMap((server) => fleet.knownFor(server, viewer.principal, viewer.session) ?? []);
+  await Promise.all(firsts.flatMap((first) => (first.pool?.processes() ?? [first]).map((each) => roots.told(each))));
+}
+
+const rootsToldToAll = ({ ports, viewer }: Parts): Promise<void> =>
+  rootsTold(ports, viewer, ports.scopes.serversOf(viewer.scope) ?? []);
+
+/** Whether the host was told that log lines may come: where troupe speaks for many servers they do, from troupe itself. */
+function saysLogs({ fleet }: SessionPorts, { scope, principal, session }: Viewer): boolean {
+  return isMany(scope) || fleet.knownFor(scope, principal, session)?.facts?.capabilities.logging !== undefined;
+}
 
 // ── What the host sees, and where it hears ───────────────────────────────────
 
