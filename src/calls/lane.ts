@@ -10,7 +10,7 @@ import { answers, type Gate, outcomes } from './outcomes.ts';
 import { NO_PERMITS, type Permits, type Tell } from './permits.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { Queue } from './queue.ts';
-import { canAsk, type Effects, hasEnded, type InFlight, MAY_PROGRESS, type Owner, whenEnded } from './request.ts';
+import { canAsk, type Effects, hasEnded, type InFlight, type Owner, wantsProgress, whenEnded } from './request.ts';
 import type { Requests } from './requests.ts';
 
 export type LaneSettings = {
@@ -393,7 +393,7 @@ export class Lane implements Owner {
     request.id = String(id);
     if (call.door !== 'troupe') this.#sentByCallers++;
     this.#sent.set(request.id, request);
-    const compose = MAY_PROGRESS.has(call.method) ? progressFrame : requestFrame;
+    const compose = wantsProgress(call) ? progressFrame : requestFrame;
     this.#peer?.write(compose(id, call.method, call.params), request.id, call);
   }
 

@@ -81,6 +81,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
       );
       return upkeep.opened(member, ask);
     },
+    hostCapabilities: (member) => hosting.foreignCapabilities(member),
     onAsk: asking.take,
     permissions,
     onNotice: upkeep.said,
@@ -162,6 +163,7 @@ function upkeepOf(
         events.log(member, level, params);
         hosting().news.log(member, level, params, audience);
       },
+      foreign: (...notice) => hosting().news.foreign(...notice),
       elicited: (member, elicitationId, params) => asking().completed(member, elicitationId, params),
       updated(member, uri, params) {
         events.updated(member, uri, params);

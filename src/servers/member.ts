@@ -57,6 +57,8 @@ export type Member = {
   errors: number;
   /** Asks the server whether it still answers; a connection provides it while there is one. */
   probe: (() => void) | undefined;
+  /** Sends a notification, unless the server does not read; a connection provides it while it is open. */
+  notify: ((method: string, params: Buffer) => void) | undefined;
 };
 
 /** The principal of the process that everybody shares who has none of their own. */
@@ -94,4 +96,5 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   calls: 0,
   errors: 0,
   probe: undefined,
+  notify: undefined,
 });

@@ -16,6 +16,8 @@ import type { Member } from './member.ts';
 export type News = {
   log(member: Member, level: string, params: Buffer, audience: Audience): void;
   updated(member: Member, uri: string, params: Buffer): void;
+  /** A notification that MCP does not have. */
+  foreign(member: Member, method: string, params: Buffer, audience: Audience): void;
   /** A person has done what the server wanted done at an address. */
   elicited(member: Member, elicitationId: string, params: Buffer): void;
 };
@@ -80,6 +82,8 @@ export class Upkeep {
         return this.#updatesOf(member).take(notice.uri, notice.params);
       case 'log':
         return this.#logged(member, notice.level, notice.params, origin);
+      case 'foreign':
+        return this.#passed(member, notice.method, notice.params, origin);
     }
   };
 
@@ -100,9 +104,24 @@ export class Upkeep {
     return known;
   }
 
-  #logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
+  /** To whom a log line would go: what it is about nobody here knows. */
+  #passed(member: Member, method: string, params: Buffer, origin: string | undefined): void {
+    if (!this.#paceOf(member).take()) return;
+    const audience = audienceOf(member, origin);
+    const session = requestBehind(member.lane, origin)?.call.holder;
+    member.logger.debug({ source: 'protocol' }, `passes ${method}`);
+    if (audience.to !== 'caller') this.#options.news.foreign(member, method, params, audience);
+    else if (session !== undefined) this.#options.news.foreign(member, method, params, { to: 'session', session });
+  }
+
+  #paceOf(member: Member): ReturnType<typeof allowance> {
     const pace = this.#logPaces.get(member) ?? allowance(LOGS_PER_SECOND);
     this.#logPaces.set(member, pace);
+    return pace;
+  }
+
+  #logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
+    const pace = this.#paceOf(member);
     if (!pace.take()) return;
     const missing = pace.forget();
     const audience = audienceOf(member, origin);

@@ -8,6 +8,7 @@ import { withTextAt } from '../protocol/edit.ts';
 import { codecOf, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
+import { isForeignRequest } from '../protocol/methods.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
@@ -15,7 +16,7 @@ import type { Line } from './host.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
-import { targetOf } from './targets.ts';
+import { targetOf, withAskedUris } from './targets.ts';
 
 /** A request of the host: its id as raw JSON, and the line for its answer. */
 export type Beginning = {
@@ -42,11 +43,14 @@ export function createCalls({ ports, identity, presence, view, questions, intere
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
-  function begin(method: string, asked: Buffer, { id, line }: Beginning): void {
+  function begin(method: string, written: Buffer, { id, line }: Beginning): void {
     const isTool = method === 'tools/call';
     // A host without tasks must not get one, also of a server that would make it: the server does not see `task`.
-    const given = isTool && !hasTasks ? withoutTask(asked) : asked;
-    const { server, name, params } = targetOf(view(), method, given);
+    const given = isTool && !hasTasks ? withoutTask(written) : written;
+    const { server, name, params } = isForeignRequest(method)
+      ? { server: scope, name: '', params: given }
+      : targetOf(view(), method, given);
+    const asked = params !== given && method === 'resources/read' ? textAt(given, ['uri']) : undefined;
     if (isTool && hasTasks) mustNotBeTask(ports, identity, server, name);
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const token = progressTokenOf(given);
@@ -67,8 +71,8 @@ export function createCalls({ ports, identity, presence, view, questions, intere
       handlesUrls: questions.handlesUrls,
       ...(questions.handlesUrls && { onElicited: questions.elicited }),
       onAsk: (ask) => {
-        const asked = isMany(scope) ? named(server, ask) : ask;
-        return asked && questions.ask(open, asked);
+        const question = isMany(scope) ? named(server, ask) : ask;
+        return question && questions.ask(open, question);
       },
       onSignal: (signal) => {
         const frame = signalFrame(server, signal, token);
@@ -77,7 +81,9 @@ export function createCalls({ ports, identity, presence, view, questions, intere
       settle(outcome) {
         end(id);
         open.isOpen = false;
-        line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
+        if (!outcome.ok) return line.answer(errorFrame(id, errorObject(outcome.failure)));
+        const { result } = outcome;
+        line.answer(resultFrame(id, asked === undefined ? result : withAskedUris(result, name, asked)));
       },
     };
     submit(call, id);

@@ -52,8 +52,10 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   const instructions = isMany(scope) ? instructionsOf(members) : own?.instructions;
   return Buffer.from(
     JSON.stringify({
+      ...own?.others,
       protocolVersion: era,
       capabilities: {
+        ...(own ? foreignCapabilities(own.capabilities) : experiments(members)),
         ...union(members.map(({ facts }) => facts)),
         ...(isMany(scope) && { logging: {} }), // troupe has something to say itself
         ...(codecOf(era).hasTasks && { tasks: TASKS }),
@@ -62,6 +64,22 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
       ...(instructions && { instructions }),
     }),
   );
+}
+
+/** Capabilities that MCP has, of servers and of hosts: what they mean depends on who speaks for whom. */
+const KNOWN = new Set(
+  ['tools', 'resources', 'prompts', 'completions', 'logging', 'tasks'].concat('elicitation', 'sampling', 'roots'),
+);
+
+/** What a peer declares that troupe has no word for; only the other side knows what it means. */
+export const foreignCapabilities = (declared: object): object =>
+  Object.fromEntries(Object.entries(declared).filter(([name]) => !KNOWN.has(name)));
+
+/** The experiments of all servers; of two with one name the first server's counts. */
+function experiments(members: readonly Member[]): object {
+  const all = members.map(({ facts }) => objectOf(facts?.capabilities.experimental));
+  const experimental = Object.assign({}, ...all.reverse());
+  return Object.keys(experimental).length > 0 ? { experimental } : {};
 }
 
 /** A server whose capabilities are not known yet may have any; a request that it cannot serve is refused later. */

@@ -5,12 +5,15 @@ import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { codecOf } from '../protocol/eras.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
-import { rowOf } from '../protocol/methods.ts';
+import { isForeignNotification, isForeignRequest, rowOf } from '../protocol/methods.ts';
 import { isLoud as isLoudEnough } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
+import { mayPass } from '../servers/policy.ts';
+import { allowance } from '../telemetry/allowance.ts';
 import { type Beginning, createCalls } from './calls.ts';
 import { HEARS_ON, type Line } from './host.ts';
 import { createHostRoots } from './host-roots.ts';
@@ -26,6 +29,8 @@ import { errorOf, rpcError } from './targets.ts';
 export type LocalSession = ReturnType<typeof createLocalSession>;
 
 const EMPTY = Buffer.from('{}');
+/** Notifications of a host that only its server knows; further ones are dropped. */
+const NOTICES_PER_SECOND = 100;
 
 type Parts = ReturnType<typeof partsOf>;
 type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>;
@@ -60,6 +65,10 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
       if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
       const told = updateFor(view(), process.server, uri, params);
       if (told) deliver(notificationFrame('notifications/resources/updated', told));
+    },
+    /** What only the server knows, and only where the host has that server alone. */
+    tellForeign(process: Member, method: string, params: Buffer): void {
+      if (scope === process.server && hasListener() && isServedBy(process)) deliver(notificationFrame(method, params));
     },
     tellLog(process: Member, level: string, params: Buffer): void {
       if (!hasListener() || !isServedBy(process) || !parts.isLoud(process.server, level)) return;
@@ -118,6 +127,7 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
     ...shared,
     viewer,
     outlet,
+    notices: allowance(NOTICES_PER_SECOND),
     lists: createLists(ports, viewer),
     hostRoots,
     calls: createCalls(shared),
@@ -165,6 +175,7 @@ function perform(parts: Parts, method: string, params: Buffer, beginning: Beginn
   }
   if (verb) return void calls.begin(method, params, beginning);
   if (listed) return lists.page(listed.kind, params);
+  if (isForeignRequest(method)) return void pass(parts, method, params, beginning);
   switch (method) {
     case 'resources/subscribe':
       return interests.subscribe(view(), params);
@@ -179,13 +190,32 @@ function perform(parts: Parts, method: string, params: Buffer, beginning: Beginn
   }
 }
 
+/** Which server is meant by a method that only a server knows is plain only where there is one. */
+function pass({ calls, viewer }: Parts, method: string, params: Buffer, beginning: Beginning): void {
+  if (isMany(viewer.scope))
+    throw new TroupeError(
+      'unsupported',
+      `MCP has no method ${method.slice(0, 60)}; one that a server has of its own is sent at /mcp/<server>`,
+    );
+  calls.begin(method, params, beginning);
+}
+
 function notified(parts: Parts, frame: FrameOf<'notification'>): void {
   const { method, params = EMPTY } = frame;
   if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed')
     return parts.hostRoots.due();
+  if (isForeignNotification(method)) return passNotice(parts, method, params);
   if (method !== 'notifications/cancelled') return;
   const id = member(params, 'requestId')?.toString();
   if (id !== undefined && !hasStopped(parts, id)) handOver(parts, frame);
+}
+
+/** To the process of the session, if it is there to hear it; nobody would be told that it is not. */
+function passNotice({ ports, viewer, notices }: Parts, method: string, params: Buffer): void {
+  const { scope, principal, session } = viewer;
+  const first = isMany(scope) ? undefined : ports.fleet.knownFor(scope, principal, session);
+  const process = first?.homes.of(session) ?? first;
+  if (process && mayPass(process, method) && notices.take()) process.notify?.(method, params);
 }
 
 function answered(parts: Parts, id: string, answer: Answer, frame: Frame): void {

@@ -36,6 +36,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
       log: (_, level, params, audience) => heard.push({ level, data: JSON.parse(String(params)).data, audience }),
       updated: (_, uri) => updates.push(uri),
       elicited: () => {},
+      foreign: () => {},
     },
     levelsFor: () => [],
   });

@@ -28,6 +28,8 @@ export type ConnectionWorld = StdioWorld &
       ask: ServerSession['ask'],
       notify: ServerSession['notify'],
     ) => Promise<unknown> | undefined;
+    /** What the host declares whom this process serves alone, in words that are not ours. */
+    readonly hostCapabilities?: (member: Member) => object;
     /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
@@ -104,6 +106,7 @@ class Connection {
   kill(): void {
     const { lane, subscriptions } = this.#member;
     this.#isKilled = true;
+    this.#member.notify = undefined;
     this.#health.stop();
     subscriptions.disconnect();
     lane.whenIdle(undefined);
@@ -147,6 +150,7 @@ class Connection {
       lane,
       server,
       openMs: config.settings.openMs,
+      hostCapabilities: () => this.#world.hostCapabilities?.(this.#member) ?? {},
       send: this.#link.notify,
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,
@@ -203,6 +207,7 @@ class Connection {
 
   #opened(): void {
     if (this.#isKilled) return;
+    this.#member.notify = (method, params) => this.#link.hasRoom() && this.#session.notify(method, params);
     this.#tell({ type: 'connection.ready' });
     this.#health.start();
   }

@@ -35,6 +35,8 @@ export type SessionOptions = {
   /** Progress of a call that has ended, which is no fault of the server, or progress that goes backwards. */
   readonly onLateProgress: (line: Buffer) => void;
   readonly openMs: number;
+  /** Where one host alone is served: what it declares that troupe has no word for. */
+  readonly hostCapabilities?: () => object;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
 };
@@ -92,7 +94,7 @@ export class ServerSession {
       'initialize',
       {
         protocolVersion: LATEST,
-        capabilities: CAPABILITIES,
+        capabilities: { ...this.#options.hostCapabilities?.(), ...CAPABILITIES },
         clientInfo: { name: NAME, version: VERSION },
       },
       openMs,
@@ -197,8 +199,11 @@ export class ServerSession {
 
 type Initialized = { protocolVersion?: unknown; capabilities?: unknown; serverInfo?: unknown; instructions?: unknown };
 
+/** What a server says of itself beyond our words is kept for as long as it is open, so its size is bounded. */
+const MAX_OTHERS = 65_536;
+
 function factsOf(answer: Buffer): Facts | string {
-  const { protocolVersion, capabilities, serverInfo, instructions } = parsed(answer) as Initialized;
+  const { protocolVersion, capabilities, serverInfo, instructions, ...others } = parsed(answer) as Initialized;
   const era = typeof protocolVersion === 'string' ? eraOf(protocolVersion) : undefined;
   if (!era)
     return `it speaks MCP ${JSON.stringify(protocolVersion)?.slice(0, 40)}, which troupe does not know; update troupe or the server`;
@@ -215,6 +220,7 @@ function factsOf(answer: Buffer): Facts | string {
     version: String(info.version ?? ''),
     info: { name: '', version: '', ...info },
     ...(typeof instructions === 'string' && { instructions }),
+    ...(JSON.stringify(others).length <= MAX_OTHERS && { others }),
   };
 }
 
