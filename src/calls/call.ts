@@ -62,11 +62,15 @@ export type Call = {
   readonly door: Door;
   /** Whose state it shares at the server: calls of one holder may go to a process that no other holder shares. */
   readonly holder?: string;
+  /** The holder has told the server what holds for one connection, such as a log level: its calls belong in one process. */
+  readonly isBound?: boolean;
   readonly timeoutMs?: number;
   /** In place of its server's own bound: a task may take as long as it lives. */
   readonly maxTimeoutMs?: number;
   /** The task that it is: its outcome is kept. */
   readonly task?: string;
+  /** What must be in place before it is sent, such as the roots of its host; asked for at once, bounded, and never rejects. */
+  readonly ready?: Promise<unknown>;
   /** Asked when it is about to be sent; it is sent only after a yes, and after a no it ends as cancelled. */
   readonly reserve?: () => Promise<boolean>;
   /** Let the server run it as a task of its own, where it can, and how long that may live. */

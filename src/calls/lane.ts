@@ -10,7 +10,7 @@ import { answers, type Gate, outcomes } from './outcomes.ts';
 import { NO_PERMITS, type Permits, type Tell } from './permits.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { Queue } from './queue.ts';
-import { canAsk, type Effects, hasEnded, type InFlight, MAY_PROGRESS, type Owner, whenEnded } from './request.ts';
+import { canAsk, type Effects, hasEnded, type InFlight, type Owner, wantsProgress, whenEnded } from './request.ts';
 import type { Requests } from './requests.ts';
 
 export type LaneSettings = {
@@ -136,9 +136,13 @@ export class Lane implements Owner {
     return this.#queue.first;
   }
 
-  /** Lets the request that has waited longest go, so that another lane can admit it. */
-  letGo(): InFlight | undefined {
-    const request = this.#queue.first;
+  /** The requests that wait, in the order in which they came. Not to be changed while it is read. */
+  waiting(): Iterable<InFlight> {
+    return this.#queue;
+  }
+
+  /** Lets a request go that waits here, the one that has waited longest unless told, so that another lane can admit it. */
+  letGo(request = this.#queue.first): InFlight | undefined {
     if (request) this.#drive(request, 'move');
     return request;
   }
@@ -283,9 +287,11 @@ export class Lane implements Owner {
     return [...this.#sent.values()].filter(({ call }) => canAsk(call));
   }
 
-  /** Whether the server has, or is about to have, a call on whose behalf it may ask. */
-  mayBeAsked(): boolean {
-    return [...this.#sent.values(), ...this.#reserving].some(({ call }) => canAsk(call));
+  /** Whether the server has, or is about to have, a call on whose behalf it may ask; one of others, where a holder is named. */
+  mayBeAsked(exceptFor?: string): boolean {
+    const isAnothers = ({ call }: InFlight): boolean =>
+      canAsk(call) && (exceptFor === undefined || call.holder !== exceptFor);
+    return [...this.#sent.values(), ...this.#reserving].some(isAnothers);
   }
 
   abandoned(): Caller[] {
@@ -309,6 +315,11 @@ export class Lane implements Owner {
 
   get gate(): Gate {
     return this.#gate;
+  }
+
+  /** The server has crashed or cannot be reached, and comes back by itself. */
+  get isOut(): boolean {
+    return isOutage(this.#gate);
   }
 
   get queued(): number {
@@ -382,7 +393,7 @@ export class Lane implements Owner {
     request.id = String(id);
     if (call.door !== 'troupe') this.#sentByCallers++;
     this.#sent.set(request.id, request);
-    const compose = MAY_PROGRESS.has(call.method) ? progressFrame : requestFrame;
+    const compose = wantsProgress(call) ? progressFrame : requestFrame;
     this.#peer?.write(compose(id, call.method, call.params), request.id, call);
   }
 

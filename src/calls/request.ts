@@ -5,7 +5,8 @@ import { createActor } from 'xstate';
 import { lowered, type Row } from '../../machines/lowered.ts';
 import { type RequestEffect, type RequestEvent, requestMachine } from '../../machines/request.ts';
 import type { Failure } from '../protocol/failures.ts';
-import { mayAsk, mayProgress, methodNames } from '../protocol/methods.ts';
+import { mayAsk, mayProgress, methodNames, rowOf } from '../protocol/methods.ts';
+import { progressTokenOf } from '../protocol/signals.ts';
 import type { Call } from './call.ts';
 
 export type EventType = RequestEvent['type'];
@@ -13,6 +14,10 @@ export type Progress = { progress: number; total?: number; message?: string };
 
 /** Methods that a server may take its time for: their deadline moves with its progress. */
 export const MAY_PROGRESS: ReadonlySet<string> = new Set(methodNames.filter(mayProgress));
+
+/** Whether it is sent with a token for its progress: a foreign method only if its caller gave one, which would be no token of ours. */
+export const wantsProgress = ({ method, params }: Pick<Call, 'method' | 'params'>): boolean =>
+  MAY_PROGRESS.has(method) || (rowOf(method) === undefined && progressTokenOf(params) !== undefined);
 
 /** Whether a server may ask something on behalf of it: never for our own requests, nor to complete a word. */
 export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean => door !== 'troupe' && mayAsk(method);

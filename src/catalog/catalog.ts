@@ -14,6 +14,8 @@ export type Listing = {
   readonly hash: string;
   /** Read since the server last opened, not taken from the store or from before a restart. */
   readonly isFresh: boolean;
+  /** What the server's result has beside the list, such as `_meta`; not kept for the next start. */
+  readonly others: Buffer;
 };
 export type Catalog = ReturnType<typeof createCatalog>;
 
@@ -21,7 +23,8 @@ type Row = { server: string; kind: string; body: Buffer; hash: string };
 
 /** A longer list is not stored, and is read from the server after each start. */
 const MAX_STORED_BYTES = 16 * 1024 * 1024;
-const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: false };
+const NO_OTHERS = Buffer.alloc(0);
+const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: false, others: NO_OTHERS };
 
 export function createCatalog(store: Store) {
   const listings = new Map<string, Partial<Record<Kind, Listing>>>();
@@ -29,7 +32,7 @@ export function createCatalog(store: Store) {
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
-    if (isKind(kind)) put(server, kind, { ...listing(entriesIn(body, kind), hash), isFresh: false });
+    if (isKind(kind)) put(server, kind, { ...listing(entriesIn(body, kind), hash), isFresh: false, others: NO_OTHERS });
   }
 
   function put(server: string, kind: Kind, found: Listing): void {
@@ -44,12 +47,12 @@ export function createCatalog(store: Store) {
       return version;
     },
     /** True when this list differs from the one known before. */
-    set(server: string, kind: Kind, entries: readonly Entry[]): boolean {
+    set(server: string, kind: Kind, entries: readonly Entry[], others: Buffer = NO_OTHERS): boolean {
       const body = arrayOf(entries);
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
       const isSame = before?.hash === hash;
-      put(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true });
+      put(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true, others });
       if (isSame) return false;
       // Instances come and go with principals and sessions; the lists of one are read whenever it opens.
       if (!isInstance(server) && body.length <= MAX_STORED_BYTES)
@@ -77,7 +80,7 @@ export function createCatalog(store: Store) {
   };
 }
 
-function listing(entries: readonly Entry[], hash: string): Omit<Listing, 'isFresh'> {
+function listing(entries: readonly Entry[], hash: string): Omit<Listing, 'isFresh' | 'others'> {
   return { entries, hash, names: new Set(entries.map(({ name }) => name)) };
 }
 

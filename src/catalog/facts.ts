@@ -11,6 +11,8 @@ export type Facts = {
   /** Its `serverInfo` as it came, titles and icons included. */
   readonly info: object;
   readonly instructions?: string;
+  /** Whatever else it said, such as `_meta`. */
+  readonly others?: object;
 };
 
 /** Whether the server declared what this request needs. */

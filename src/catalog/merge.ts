@@ -108,7 +108,7 @@ function hashOf(kind: Kind, parts: readonly Part[], lists: readonly (readonly En
   return contentHash(`${kind}\n${lines.join('')}`);
 }
 
-const contentHash = (content: string | Buffer): string => hash('sha256', content, 'base64url');
+export const contentHash = (content: string | Buffer): string => hash('sha256', content, 'base64url');
 
 /** Found once for each list: its entries are the same array until the list changes. */
 const digestedByList = new WeakMap<readonly Entry[], [string, Target][]>();

@@ -10,22 +10,27 @@ export type Paged = {
   readonly hash: string;
   /** One definition; undefined for one that is left out, because its name is ambiguous. */
   readonly at: (index: number) => Buffer | undefined;
+  /** Members beside the list, for the first page. */
+  readonly others?: Buffer | undefined;
 };
 
 /** The bytes that a page has around its definitions, at most. */
 const WRAPPING = 96;
 /** A definition that is left out counts as so many bytes: a page ends in bounded time also if all are left out. */
 const MISSING = 256;
+const NOTHING = Buffer.alloc(0);
 
 /** The MCP result of one page, at most `maxBytes` long unless a single definition is longer. */
 export function pageOf(listing: Listing, kind: Kind, cursor: string | undefined, maxBytes: number): Buffer {
-  const { entries, hash } = listing;
-  return pageFrom({ hash, length: entries.length, at: (index) => entries[index]?.bytes }, kind, cursor, maxBytes);
+  const { entries, hash, others } = listing;
+  const at = (index: number) => entries[index]?.bytes;
+  return pageFrom({ hash, length: entries.length, at, others }, kind, cursor, maxBytes);
 }
 
 export function pageFrom(list: Paged, kind: Kind, cursor: string | undefined, maxBytes: number): Buffer {
   const definitions: { bytes: Buffer }[] = [];
-  let room = maxBytes - WRAPPING;
+  const others = (cursor === undefined && list.others) || NOTHING;
+  let room = maxBytes - WRAPPING - others.length;
   let end = cursor === undefined ? 0 : readCursor(cursor, list);
   for (; end < list.length; end++) {
     const bytes = list.at(end);
@@ -34,7 +39,12 @@ export function pageFrom(list: Paged, kind: Kind, cursor: string | undefined, ma
     if (bytes) definitions.push({ bytes });
   }
   const next = end < list.length ? `,"nextCursor":"${writeCursor(end, list)}"` : '';
-  return Buffer.concat([Buffer.from(`{"${KINDS[kind].member}":`), arrayOf(definitions), Buffer.from(`${next}}`)]);
+  return Buffer.concat([
+    Buffer.from(`{"${KINDS[kind].member}":`),
+    arrayOf(definitions),
+    others,
+    Buffer.from(`${next}}`),
+  ]);
 }
 
 const writeCursor = (offset: number, { hash }: Paged) =>

@@ -3,12 +3,22 @@
 
 import type { Catalog } from './catalog.ts';
 import { KINDS, type Kind } from './kinds.ts';
-import { claimants, mergedLists, type Part, type Shown, type Source, type Target, withoutDoubles } from './merge.ts';
+import {
+  claimants,
+  contentHash,
+  mergedLists,
+  type Part,
+  type Shown,
+  type Source,
+  type Target,
+  withoutDoubles,
+} from './merge.ts';
 import { exposedName, isQualified, originOf, originOfUri, prefixed, qualifierOf, renamed } from './naming.ts';
 import { pageFrom } from './pages.ts';
 import { permission } from './patterns.ts';
 import { offeredAsTask } from './task-support.ts';
 import { serverByTemplate } from './templates.ts';
+import { serverByTool, urisNamedIn, withShownUri } from './tool-uris.ts';
 
 export type { Source, Target } from './merge.ts';
 export type View = {
@@ -45,6 +55,12 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
     const bytes = kind === 'tools' && tasks === 'ours' ? offeredAsTask(entry.bytes) : entry.bytes;
     if (isSingle) return bytes;
     const { key } = KINDS[kind];
+    if (kind === 'tools')
+      return renamed(
+        withShownUri(bytes, (uri) => uriOf(server, uri)),
+        key,
+        exposedName(server, name),
+      );
     if (key === 'name') return renamed(bytes, key, exposedName(server, name));
     const isPlain = !isQualified(name) && claimants(current(kind).parts, name).length === 1;
     return prefixed(bytes, key, isPlain ? '' : qualifierOf(server));
@@ -75,8 +91,24 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
       const [owner, another] = claimants(parts, uri);
       if (owner) return another ? undefined : owner.source.server;
     }
-    return serverByTemplate(templates, uri);
+    return serverByTemplate(templates, uri) ?? serverByTool(current('tools').parts, uri);
   }
+
+  function uriOf(server: string, uri: string): string {
+    if (isSingle) return uri;
+    const target = findUri(uri);
+    return target?.server === server && target.name === uri ? uri : qualifierOf(server) + uri;
+  }
+
+  /** How tools name resources depends on what others list. */
+  function hashOf(kind: Kind): string {
+    const { parts, hash } = current(kind);
+    const named = isSingle || kind !== 'tools' ? [] : parts.flatMap(shownUris);
+    return named.length === 0 ? hash() : contentHash(`${hash()}\n${named.join('\n')}`);
+  }
+
+  const shownUris = ({ source: { server }, listing }: Part): string[] =>
+    [...urisNamedIn(listing.entries)].map((uri) => uriOf(server, uri));
 
   return {
     page(kind, cursor, maxBytes) {
@@ -85,15 +117,12 @@ export function createView(catalog: Catalog, sources: () => readonly Source[], n
         const shown = merged.at(index);
         return shown && definitionOf(kind, shown);
       };
-      return pageFrom({ length: merged.length(), hash: merged.hash(), at }, kind, cursor, maxBytes);
+      const others = isSingle ? merged.parts[0]?.listing.others : undefined;
+      return pageFrom({ length: merged.length(), hash: hashOf(kind), at, others }, kind, cursor, maxBytes);
     },
     find,
     findUri,
-    uriOf(server, uri) {
-      if (isSingle) return uri;
-      const target = findUri(uri);
-      return target?.server === server && target.name === uri ? uri : qualifierOf(server) + uri;
-    },
-    hash: (kind) => current(kind).hash(),
+    uriOf,
+    hash: hashOf,
   };
 }

@@ -83,6 +83,10 @@ const settings = z.strictObject({
     .prefault('minimal'),
   maxFrameBytes: size(1024, 1024 * MIB).prefault('16MB'),
   tools,
+  /** Methods that MCP does not have and hosts may send; `auto` is all, unless rules restrict the server's tools. */
+  methods: z
+    .union([z.array(word), z.literal('auto')], { error: 'must be a list of methods or "auto"' })
+    .prefault('auto'),
   logLevel: z.enum(SERVER_LOG_LEVELS).prefault('info'),
   openMs: duration(1).prefault('60s'),
   drainMs: duration(0).prefault('10s'),

@@ -73,9 +73,15 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     record: createRecorder(store, name, log.mask),
     authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {
-      upkeep.opened(member, ask);
-      roots.opened(member, notify);
+      roots.opened(member, notify, () =>
+        ask('ping', {}, PING_MS).then(
+          () => {},
+          () => {}, // that it does not answer is its health's business
+        ),
+      );
+      return upkeep.opened(member, ask);
     },
+    hostCapabilities: (member) => hosting.foreignCapabilities(member),
     onAsk: asking.take,
     permissions,
     onNotice: upkeep.said,
@@ -129,6 +135,9 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
   };
 }
 
+/** How long a server may take to read what it was told of roots. */
+const PING_MS = 1_000;
+
 /** This daemon among those on the state directory, and what they have in common. */
 const identityOf = ({ state, lock }: Paths) => ({
   daemon: lock,
@@ -154,6 +163,7 @@ function upkeepOf(
         events.log(member, level, params);
         hosting().news.log(member, level, params, audience);
       },
+      foreign: (...notice) => hosting().news.foreign(...notice),
       elicited: (member, elicitationId, params) => asking().completed(member, elicitationId, params),
       updated(member, uri, params) {
         events.updated(member, uri, params);

@@ -15,6 +15,8 @@ export type ConnectionOptions = {
   readonly principal: string;
   readonly door: HostDoor;
   readonly scope: Scope;
+  /** The daemon that the host may be. */
+  readonly via?: string | undefined;
   /** Takes a frame with its newline, and never throws. */
   readonly send: (frame: Buffer) => void;
   /** The session to go on with; without one the host must say `initialize`. */
@@ -131,11 +133,11 @@ function receive(state: State, frame: Frame): void {
 }
 
 async function initialize(state: State, { id, params = EMPTY }: Request): Promise<void> {
-  const { sessions, principal, door, scope, onOpen, onFault } = state.options;
+  const { sessions, principal, door, scope, via, onOpen, onFault } = state.options;
   const held: Frame[] = [];
   state.held = held;
   try {
-    const opened = await sessions.open({ principal, door, scope, params });
+    const opened = await sessions.open({ principal, door, scope, params, via });
     if (state.isClosed)
       await opened.session.end(); // the host has left without its id
     else {

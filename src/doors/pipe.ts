@@ -49,6 +49,7 @@ export const pipeDoor =
       principal: OWNER,
       door: 'stdio',
       scope,
+      via: textIn(params, 'via'),
       resumed,
       send: out.send,
       onFault,

@@ -10,6 +10,7 @@ import { readFrame } from '../protocol/frame.ts';
 import type { Scope, Sessions } from '../sessions/host.ts';
 import type { World } from '../world/world.ts';
 import { type Connection, serveConnection } from './connections.ts';
+import { viaOf } from './http/headers.ts';
 import { type Outlet, outlet } from './outlet.ts';
 import { createQuota } from './quota.ts';
 import { writeMessages } from './websocket-frames.ts';
@@ -68,7 +69,9 @@ export function websocketDoor(options: WebSocketDoorOptions) {
       const giveBack = quota.take(principal);
       if (!giveBack) return refuse(socket, '503 Service Unavailable', 'too many connections');
       socket.once('close', giveBack);
-      server.handleUpgrade(request, socket, head, (ws) => welcome(shared, { ws, socket, principal, scope }));
+      server.handleUpgrade(request, socket, head, (ws) =>
+        welcome(shared, { ws, socket, principal, scope, via: viaOf(request.headers) }),
+      );
     },
 
     /** Calls in flight are answered first, unless they take too long. */
@@ -92,9 +95,10 @@ type Arrived = {
   readonly socket: Duplex;
   readonly principal: string;
   readonly scope: Scope;
+  readonly via: string;
 };
 
-function welcome({ world, sessions, peers, onFault }: Shared, { ws, socket, principal, scope }: Arrived): void {
+function welcome({ world, sessions, peers, onFault }: Shared, { ws, socket, principal, scope, via }: Arrived): void {
   const out = outlet({
     socket,
     reader: ws,
@@ -112,6 +116,7 @@ function welcome({ world, sessions, peers, onFault }: Shared, { ws, socket, prin
     principal,
     door: 'websocket',
     scope,
+    via,
     send: out.send,
     onFault,
     onEnded() {

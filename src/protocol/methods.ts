@@ -141,8 +141,28 @@ export const rowOf = (method: string): Row | undefined => rows.get(method);
 /** Tools and prompts have names, resources and templates have URIs. */
 export const hasName = (kind: Kind | undefined): kind is 'tools' | 'prompts' => kind === 'tools' || kind === 'prompts';
 
-/** Whether a server may ask the caller's side something before it answers this request. */
-export const mayAsk = (method: string): boolean => rows.get(method)?.mayAsk === true;
+// ── Methods that only their receiver knows
+
+const WELL_FORMED = /^[A-Za-z][\w.-]{0,60}(\/[\w.-]{1,60}){0,8}$/;
+/** What is about the connection or the tasks that are ours, in whichever version; and what JSON-RPC keeps for itself. */
+const RESERVED = /^(server|subscriptions|tasks|rpc\.[^/]*)(\/|$)/i;
+/** A careless receiver could take one for the other. */
+const bareOf = (method: string): string => method.toLowerCase().replace(/[^a-z0-9]/g, '');
+const bareMethods: ReadonlySet<string> = new Set(methodNames.map(bareOf));
+
+/** Whether it is a method that MCP does not have, and that cannot be taken for one that it has. */
+export const isForeign = (method: string): boolean =>
+  !rows.has(method) && WELL_FORMED.test(method) && !RESERVED.test(method) && !bareMethods.has(bareOf(method));
+const NOTIFICATION = /^notifications\//i;
+export const isForeignRequest = (method: string): boolean => isForeign(method) && !NOTIFICATION.test(method);
+export const isForeignNotification = (method: string): boolean =>
+  isForeign(method) && method.startsWith('notifications/');
+
+/** Whether a server may ask the caller's side something before it answers this request; nobody knows what a foreign one does. */
+export function mayAsk(method: string): boolean {
+  const row = rows.get(method);
+  return row === undefined || row.mayAsk === true;
+}
 export const mayProgress = (method: string): boolean => rows.get(method)?.mayProgress === true;
 export const mayBeCancelled = (method: string): boolean => rows.get(method)?.mayNotBeCancelled === undefined;
 /** Whether a caller's request goes to one server as a call. */

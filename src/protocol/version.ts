@@ -14,5 +14,12 @@ function readVersion(): string {
 
 export const VERSION = readVersion();
 
-/** The `_meta` key under which a daemon names itself to the servers it opens, so that it can refuse to serve itself. */
-export const VIA = 'troupe/via';
+// A daemon names itself to whatever it opens, so that it can refuse to serve itself: never in a message, which a strict peer
+// could stumble over, but beside it.
+
+/** How it calls itself in `clientInfo`, and in `serverInfo` where it speaks for many servers. */
+export const NAME = 'troupe';
+/** The HTTP header with the name of the daemon, to servers behind an address. */
+export const VIA = 'troupe-via';
+/** The variable with the same in the environment of its processes, and of theirs. */
+export const MARKER = 'TROUPE_DAEMON';

@@ -51,7 +51,7 @@ export function createJudge(options: JudgeOptions): (from: RootSource, root: Roo
     });
 
   function complain(from: RootSource, uri: string, problem: string): void {
-    const words = `the root ${withoutControls(uri.slice(0, 300))} (${FROM[from]}) is not given to servers: it ${problem}`;
+    const words = complaintOf(uri, problem, ` (${FROM[from]})`);
     if (said.has(words) || !pace.take()) return;
     if (said.size >= MAX_SAID) said.clear();
     said.add(words);
@@ -64,6 +64,10 @@ export function createJudge(options: JudgeOptions): (from: RootSource, root: Roo
     return { uri, ...found, ...(name && { name }), from };
   };
 }
+
+/** For the log, and for the host whose root it is. */
+export const complaintOf = (uri: string, problem: string, from = ''): string =>
+  `the root ${withoutControls(uri.slice(0, 300))}${from} is not given to servers: it ${problem}`;
 
 const OUTSIDE =
   'lies outside what x-troupe.roots.allow allows; name a directory there that it lies in, or run troupe roots add';

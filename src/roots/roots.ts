@@ -11,10 +11,10 @@ import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';
 import { realWorld, type World } from '../world/world.ts';
-import { createJudge, onDisk, type Problem, pathOf, realName } from './judge.ts';
+import { complaintOf, createJudge, onDisk, type Problem, pathOf, realName } from './judge.ts';
 import { fitName, MAX_BYTES, MAX_ROOTS, type Offers } from './offers.ts';
 import type { Audience, Root, RootSource, RootView } from './root.ts';
-import { createTelling, type Notify } from './telling.ts';
+import { createTelling, type Notify, type Ping } from './telling.ts';
 
 export type RootsOptions = {
   readonly config: () => Config;
@@ -29,6 +29,7 @@ type Candidate = readonly [from: RootSource, root: Root];
 /** How many roots one server is told of, or one person is shown. */
 const MAX_LISTED = 1_000;
 const SOON_MS = 20;
+const CUT = `a host offers more than ${MAX_ROOTS} roots or ${MAX_BYTES} bytes of them; the rest is left out`;
 /** The sessions of other daemons, and directories, come and go without a word to us. */
 const LOOK_MS = 5_000;
 
@@ -61,16 +62,20 @@ export function createRoots(options: RootsOptions) {
     return [...found.values()];
   }
 
-  /** Never rejects. */
-  async function offer(session: string, offers: Offers | undefined): Promise<void> {
+  /** What the host should hear of its roots. Never rejects. */
+  async function offer(session: string, offers: Offers | undefined): Promise<string[]> {
     try {
       await store.commit('setSessionRoots', [offers ? JSON.stringify(offers.roots) : null, session]);
-      for (const root of offers?.roots ?? []) judge('host', root);
-      if (offers?.isCut)
-        logger.warn(`a host offers more than ${MAX_ROOTS} roots or ${MAX_BYTES} bytes of them; the rest is left out`);
+      const views = (offers?.roots ?? []).map((root) => judge('host', root));
       refresh();
+      if (offers?.isCut) logger.warn(CUT);
+      return [
+        ...views.flatMap(({ uri, problem }) => (problem ? complaintOf(uri, problem) : [])),
+        ...(offers?.isCut ? [CUT] : []),
+      ];
     } catch (error) {
       logger.warn(`the roots of a session are not kept: ${sentence(error)}`);
+      return [];
     }
   }
 
@@ -91,7 +96,9 @@ export function createRoots(options: RootsOptions) {
     /** What a session's host offers from now on; nothing once it has ended. */
     host: offer,
     /** A server's session is open, and is told of changes until `moved` finds it closed. */
-    opened: (member: Member, notify: Notify): void => telling.opened(member, notify),
+    opened: (member: Member, notify: Notify, ping: Ping): void => telling.opened(member, notify, ping),
+    /** Resolves when the server of this process knows the present list, as far as it asks for it; undefined if it does. */
+    told: (member: Member): Promise<void> | undefined => telling.settled(member),
     moved: (member: Member): void => telling.moved(member),
     /** Something that the list is made of may have changed. */
     refresh,

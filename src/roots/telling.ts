@@ -10,15 +10,23 @@ import type { Root } from './root.ts';
 
 export type Notify = (method: string) => void | Promise<void>;
 
-type Connection = { known: string; readonly actor: ReturnType<typeof actorOf>; close(): void };
+type Connection = {
+  known: string;
+  readonly actor: ReturnType<typeof actorOf>;
+  readonly ping: Ping;
+  close(): void;
+};
+/** Resolves when the server has read everything that it was sent before. Never rejects. */
+export type Ping = () => Promise<void>;
 
 const GATHER_MS = 100;
+const ASK_MS = 500;
 
 export function createTelling(listFor: (member: Member) => readonly Root[], world: Pick<World, 'after'>) {
   const open = new Map<Member, Connection>();
   const textFor = (member: Member): string => JSON.stringify(listFor(member));
 
-  function opened(member: Member, notify: Notify): void {
+  function opened(member: Member, notify: Notify, ping: Ping): void {
     open.get(member)?.close();
     const actor = actorOf(world, async () => {
       const text = textFor(member);
@@ -30,7 +38,7 @@ export function createTelling(listFor: (member: Member) => readonly Root[], worl
       if (open.get(member) === connection) open.delete(member);
       actor.send({ type: 'connection.closed' });
     };
-    const connection: Connection = { known: textFor(member), actor, close };
+    const connection: Connection = { known: textFor(member), actor, ping, close };
     actor.subscribe({ error: (error) => member.logger.warn(sentence(error)) });
     actor.start();
     open.set(member, connection);
@@ -47,6 +55,16 @@ export function createTelling(listFor: (member: Member) => readonly Root[], worl
       if (!connection) return;
       connection.known = JSON.stringify(list);
       connection.actor.send({ type: 'asked' });
+    },
+    /** Resolves when a server that asks for roots at all knows the present ones, or does not ask in time; undefined if it need not be told. */
+    settled(member: Member): Promise<void> | undefined {
+      const connection = open.get(member);
+      if (!connection || !isUp(member)) return undefined;
+      const { actor, known, ping } = connection;
+      if (textFor(member) !== known) actor.send({ type: 'changed' });
+      actor.send({ type: 'hurry' });
+      const { context } = actor.getSnapshot();
+      return context.isCurious && !isAtRest(actor) ? atRest(actor).then(ping) : undefined;
     },
     /** Compares the list that each server knows with the present one. The further processes of a pool do not say when they go down. */
     look(): void {
@@ -65,6 +83,22 @@ const isUp = ({ state }: Member): boolean => state === 'ready' || state === 'dra
 
 const actorOf = (world: Pick<World, 'after'>, tell: () => Promise<void>) =>
   createActor(rootsMachine.provide({ actors: { tell: fromPromise(tell) } }), {
-    input: { gatherMs: GATHER_MS },
+    input: { gatherMs: GATHER_MS, askMs: ASK_MS },
     clock: clockOf(world),
   });
+
+type Actor = ReturnType<typeof actorOf>;
+
+const isAtRest = (actor: Actor): boolean =>
+  actor.getSnapshot().matches('quiet') || actor.getSnapshot().status !== 'active';
+
+function atRest(actor: Actor): Promise<void> {
+  return new Promise((resolve) => {
+    const subscription = actor.subscribe({ next: look, complete: resolve, error: () => resolve() });
+    function look(): void {
+      if (!isAtRest(actor)) return;
+      subscription.unsubscribe();
+      resolve();
+    }
+  });
+}

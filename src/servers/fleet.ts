@@ -131,6 +131,24 @@ export class Fleet {
     return refusal(member, this.#options.catalog, call);
   }
 
+  /** First what its caller has to put in place, then whether somebody's word is needed. */
+  #awaitReady(member: Member, request: InFlight, tell: Tell): void {
+    const { permissions } = this.#options;
+    const { call } = request;
+    if (!call.ready) return permissions.awaitList(member, request, tell);
+    let isOver = false;
+    request.withdraw = () => {
+      isOver = true;
+    };
+    const goOn = (): void => {
+      if (isOver) return;
+      const need = permissions.needOf(member, call);
+      if (need === 'defer') permissions.awaitList(member, request, tell);
+      else tell(need);
+    };
+    void call.ready.then(goOn, goOn);
+  }
+
   /** Gives an admitted request to the process that shall have it. */
   #place(from: Member, request: InFlight, how: 'here' | 'anew' | 'back'): void {
     const { call } = request;
@@ -148,7 +166,7 @@ export class Fleet {
       request.why = REMOVED;
       this.#requests.drive(request, 'gone');
     } else if (member.pool && canAsk(call)) member.pool.admit(request, member);
-    else member.lane.admit(request);
+    else ((member.pool && member.homes.of(call.holder)) ?? member).lane.admit(request);
   }
 
   #settled(member: Member, request: InFlight, outcome: Outcome, isRecorded: boolean): void {
@@ -205,9 +223,26 @@ export class Fleet {
     return this.#instances.knownFor(server, principal, holder);
   }
 
-  /** The processes that served one holder alone go with it. */
+  /** The process that a session is at home in: what it tells the server, and every call of it from now on, goes there. */
+  homeFor(server: string, principal: string, session: string): Member | undefined {
+    const first = this.#instances.memberFor(server, principal, session);
+    if (first?.pool) return first.pool.homeOf(session);
+    first?.homes.give(session, first);
+    return first;
+  }
+
+  /** Whether what a process says without being asked may concern that session: any of its tenant's, until it has a home. */
+  isHeardBy(process: Member, principal: string, session: string): boolean {
+    const first = process.first ?? process;
+    if (this.#instances.knownFor(process.server, principal, session) !== first) return false;
+    const home = first.homes.of(session);
+    return home === undefined || home === process;
+  }
+
+  /** The processes that served one holder alone go with it, and it is at home nowhere any more. */
   release(holder: string): void {
     this.#instances.release(holder);
+    for (const { homes } of this.#members.values()) homes.forget(holder);
   }
 
   /** A command to the first process of a pool is meant for all: further ones are stopped, and come again when they are needed. */
@@ -275,8 +310,8 @@ export class Fleet {
       requests: this.#requests,
       refusalOf: (call) => refusal(member(), catalog, call),
       permits: {
-        needOf: (call) => permissions.needOf(member(), call),
-        awaitList: (request, tell) => permissions.awaitList(member(), request, tell),
+        needOf: (call) => (call.ready ? 'defer' : permissions.needOf(member(), call)),
+        awaitList: (request, tell) => this.#awaitReady(member(), request, tell),
         askApproval: (request, tell) => permissions.askApproval(member(), request, tell),
         wantsVisits: permissions.wantsVisits,
         askVisits: (request, tell) => permissions.askVisits(member(), request, tell),

@@ -38,11 +38,11 @@ export function createLists(catalog: Catalog, onChange: (member: Member, kind: K
     if (!ask || !member.facts) return;
     if (!offers(member.facts, KINDS[kind].method)) return void catalog.set(member.name, kind, []);
     try {
-      const { entries, complaint } = await fetchList(ask, kind);
+      const { entries, others, complaint } = await fetchList(ask, kind);
       if (complaint) member.logger.warn(`the list of ${kind} is cut short: ${complaint}`);
       const shown =
         kind === 'tools' ? offerable(member, entries).filter(({ name }) => isAllowed(member, name)) : entries;
-      if (catalog.set(member.name, kind, shown)) onChange(member, kind);
+      if (catalog.set(member.name, kind, shown, others)) onChange(member, kind);
     } catch (error) {
       member.logger.warn(`the list of ${kind} could not be read: ${sentence(error)}`);
     }

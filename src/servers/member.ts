@@ -6,6 +6,7 @@ import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
 import type { Facts } from '../catalog/facts.ts';
 import type { ServerConfig } from '../config/schema.ts';
+import { Homes } from './homes.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
@@ -15,6 +16,8 @@ export type MemberPool = {
   admit(request: InFlight, wished: Member): void;
   /** Something has changed: calls that wait are sent, refused, or get one more process. */
   pump(): void;
+  /** The process that a session is at home in; from now on, if it had none. */
+  homeOf(session: string): Member;
   processes(): Member[];
   retune(): void;
   /** The first process goes on alone, until more are needed. */
@@ -31,10 +34,12 @@ export type Member = {
   readonly principal: string;
   /** The principal whose login it uses and whose room it takes, also where one session has the process alone. */
   readonly onBehalfOf: string;
-  /** For a further process of a pool: the first process, whose lists and subscriptions are those of all. */
+  /** For a further process of a pool: the first process, whose lists are those of all. */
   readonly first: Member | undefined;
   /** Once the server is known to ask, the pool takes the calls during which it may; one for all processes of a tenant. */
   pool: MemberPool | undefined;
+  /** Which sessions stay with which process of the tenant; one for all its processes, also while there is only the first. */
+  readonly homes: Homes<Member>;
   /** Called when the server asked, and not on the stream of a call. */
   sawAsking: (() => void) | undefined;
   config: ServerConfig;
@@ -52,6 +57,8 @@ export type Member = {
   errors: number;
   /** Asks the server whether it still answers; a connection provides it while there is one. */
   probe: (() => void) | undefined;
+  /** Sends a notification, unless the server does not read; a connection provides it while it is open. */
+  notify: ((method: string, params: Buffer) => void) | undefined;
 };
 
 /** The principal of the process that everybody shares who has none of their own. */
@@ -73,6 +80,7 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   onBehalfOf: onBehalfOf ?? principalOf(name),
   first,
   pool: first?.pool,
+  homes: first?.homes ?? new Homes(),
   sawAsking: undefined,
   config,
   lane,
@@ -88,4 +96,5 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   calls: 0,
   errors: 0,
   probe: undefined,
+  notify: undefined,
 });

@@ -4,7 +4,7 @@
 import type { Call } from '../calls/call.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
-import { permission } from '../catalog/patterns.ts';
+import { glob, permission } from '../catalog/patterns.ts';
 import { nearest } from '../config/names.ts';
 import { type Failure, type FailureCode, TroupeError } from '../protocol/failures.ts';
 import { hasName, rowOf } from '../protocol/methods.ts';
@@ -19,6 +19,7 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
       'unauthorized',
       `tool ${call.name} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
+  if (!mayPass(member, call.method)) return unsent(server, 'unsupported', notPassed(server, call.method));
   if (facts && !offers(facts, call.method)) return unsent(server, 'unsupported', notOffered(server, call.method));
   const kind = rowOf(call.method)?.target?.kind;
   if (!hasName(kind)) return undefined; // a resource may exist unlisted
@@ -45,6 +46,21 @@ export function mustOffer(member: Member | undefined, method: string): void {
   if (member?.facts && !offers(member.facts, method))
     throw new TroupeError('unsupported', notOffered(member.server, method));
 }
+
+/**
+ * A method that only the server knows may do what a tool does, past the rules for tools: where there are such rules, only the
+ * methods pass that the configuration names.
+ */
+export function mayPass({ config }: Member, method: string): boolean {
+  if (rowOf(method)) return true;
+  const { methods, tools, approve } = config.settings;
+  const named = method.replace(/^notifications\//, ''); // `skills/*` means what is told of skills as well
+  if (methods !== 'auto') return methods.some((pattern) => glob(pattern)(named));
+  return !tools.allow && !tools.deny && approve.length === 0;
+}
+
+const notPassed = (server: string, method: string): string =>
+  `method ${method.slice(0, 60)} is not sent to ${server}; name it in x-troupe.methods of the server, if it may be`;
 
 const notOffered = (server: string, method: string): string =>
   `server ${server} does not offer ${method}; it did not declare the capability`;

@@ -1,12 +1,15 @@
 // The processes among which the calls of one tenant of an interactive server are spread, so that each asks alone: a process
-// has one such call at a time, and the others wait together, first come, first served, for whichever gets free.
+// has one such call at a time, and the others wait together, first come, first served, for whichever gets free. The calls of a
+// session that is at home in a process wait for that one, and run there side by side: whoever is asked is the same host.
 
 import type { Told } from '../../machines/fleet.ts';
 import type { Call } from '../calls/call.ts';
 import type { Lane } from '../calls/lane.ts';
 import type { Gate } from '../calls/outcomes.ts';
 import { canAsk, type InFlight } from '../calls/request.ts';
+import { sentence } from '../protocol/failures.ts';
 import type { Member, MemberPool } from './member.ts';
+import { sessionListener } from './subscriptions.ts';
 
 export type PoolOptions = {
   readonly first: Member;
@@ -56,11 +59,18 @@ export class Pool implements MemberPool {
     try {
       this.#regate();
       this.#shrink();
+      this.#rehouse();
       while (this.#placeNext());
       if (this.#waiting.queued > 0) this.#grow();
     } finally {
       this.#isPumping = false;
     }
+  }
+
+  homeOf(session: string): Member {
+    const home = this.#houseOf(session, true) ?? this.#roomiest();
+    this.#first.homes.give(session, home);
+    return home;
   }
 
   processes(): Member[] {
@@ -88,6 +98,8 @@ export class Pool implements MemberPool {
 
   close(): void {
     this.alone();
+    for (const [home, holders] of this.#first.homes.all())
+      for (const holder of holders) this.#move(holder, home, this.#first);
     for (let request = this.#waiting.letGo(); request; request = this.#waiting.letGo()) this.#first.lane.admit(request);
   }
 
@@ -122,24 +134,105 @@ export class Pool implements MemberPool {
     if (next.mode !== mode || next.state !== state || next.why !== why) this.#waiting.setGate(next);
   }
 
+  /** A call that has to wait for its own process does not hold up those behind it, but comes before them there. */
   #placeNext(): boolean {
-    const next = this.#waiting.first;
-    const member = next && this.#choose(next);
-    if (!next || !member || !this.#waiting.letGo()) return false;
-    this.#remember(next.call, member);
-    member.lane.admit(next);
+    const free = this.#free();
+    const promised = new Set<Member>();
+    for (const request of this.#waiting.waiting()) {
+      const home = this.#houseOf(request.call.holder, request.call.isBound);
+      const member = home
+        ? this.#mayEnter(home, request.call, promised.has(home)) && home
+        : this.#choose(request, promised.size > 0 ? free.filter((each) => !promised.has(each)) : free);
+      if (member) return this.#place(request, member);
+      if (home) promised.add(home);
+      else if (this.#first.homes.isEmpty) return false; // those behind it would have no better luck
+    }
+    return false;
+  }
+
+  #place(request: InFlight, member: Member): boolean {
+    const { holder, isBound } = request.call;
+    if (!this.#waiting.letGo(request)) return false;
+    if (holder !== undefined && isBound) this.#first.homes.give(holder, member);
+    this.#remember(request.call, member);
+    member.lane.admit(request);
     return true;
   }
 
   /** The one that knows the request, or served its holder last; else any without abandoned calls that could be mistaken for it. */
-  #choose(request: InFlight): Member | undefined {
+  #choose(request: InFlight, free: readonly Member[]): Member | undefined {
     const { call } = request;
-    const free = this.#free();
     const last = this.#knowing.get(request) ?? this.#lastOf.get(call.holder ?? '');
-    const isOwn = ({ lane }: Member) => lane.abandoned().every(({ principal }) => principal === call.principal);
     const isClean = (member: Member) =>
-      isOwn(member) && member.lane.abandoned().every((by) => by.holder === call.holder);
-    return free.find((each) => each === last && isClean(each)) ?? free.find(isClean) ?? free.find(isOwn);
+      isOwn(member, call) && member.lane.abandoned().every((by) => by.holder === call.holder);
+    const isPlain = (member: Member) => isClean(member) && this.#first.homes.countAt(member) === 0;
+    return (
+      free.find((each) => each === last && isClean(each)) ??
+      free.find(isPlain) ??
+      free.find(isClean) ??
+      free.find((each) => isOwn(each, call))
+    );
+  }
+
+  // ── Sessions that are at home in a process ─────────────────────────────────
+
+  /** The process that the calls of a holder wait for: where it is at home, or was served last if it has just become bound. */
+  #houseOf(holder: string | undefined, isBound: boolean | undefined): Member | undefined {
+    const home = this.#first.homes.of(holder);
+    if (home || !isBound || holder === undefined) return home;
+    const last = this.#lastOf.get(holder);
+    return last && this.#isFit(last) ? last : undefined;
+  }
+
+  /**
+   * Beside calls of its own, and not before the call of another that waits for the same process; unless one of its own waits
+   * for an answer there, which may depend on this very call.
+   */
+  #mayEnter(home: Member, call: Call, isPromised: boolean): boolean {
+    const { lane } = home;
+    const { holder } = call;
+    if (!lane.canSend() || lane.mayBeAsked(holder) || !isOwn(home, call)) return false;
+    return !isPromised || lane.asking().some(({ holds, call: own }) => holds > 0 && own.holder === holder);
+  }
+
+  /** A process that can take calls, or will before long. */
+  #isFit(member: Member): boolean {
+    const { gate, isOut } = member.lane;
+    return gate.mode !== 'refuse' && !isOut && this.processes().includes(member);
+  }
+
+  /** The one with the least to do for others; one more is started rather than shared. */
+  #roomiest(except?: Member): Member {
+    const loadOf = (member: Member): number => this.#first.homes.countAt(member) + (member.lane.mayBeAsked() ? 1 : 0);
+    const [best = this.#first] = this.processes()
+      .filter((member) => member !== except && this.#isFit(member))
+      .sort((one, other) => loadOf(one) - loadOf(other));
+    const mayGrow = this.#isFit(best) && this.processes().length < this.#first.config.settings.pool;
+    return (loadOf(best) > 0 && mayGrow && this.#options.further()) || best;
+  }
+
+  /** What a process knew is gone with it, or out of reach: its sessions move to one that can be reached, if there is any. */
+  #rehouse(): void {
+    const { homes } = this.#first;
+    if (homes.isEmpty) return;
+    for (const [home, holders] of homes.all()) {
+      if (this.#isFit(home) || !this.processes().some((each) => this.#isFit(each))) continue;
+      for (const holder of holders) this.#move(holder, home, this.#roomiest(home));
+    }
+  }
+
+  #move(session: string, from: Member, to: Member): void {
+    if (from === to) return;
+    const listener = sessionListener(session);
+    this.#first.homes.give(session, to);
+    for (const uri of from.subscriptions.heldBy(listener)) {
+      const told = [
+        from.subscriptions.remove(uri, listener),
+        to.subscriptions.add(uri, listener, Number.POSITIVE_INFINITY),
+      ];
+      for (const each of told)
+        Promise.resolve(each).catch((error) => to.logger.warn(`${uri.slice(0, 200)}: ${sentence(error)}`));
+    }
   }
 
   #remember({ holder }: Call, member: Member): void {
@@ -154,7 +247,8 @@ export class Pool implements MemberPool {
   #grow(): void {
     const { tell, further } = this.#options;
     if (this.#first.lane.gate.mode === 'refuse') return;
-    const queued = this.#waiting.queued;
+    const queued = this.#waiting.queued - this.#wakeHomes();
+    if (queued === 0) return;
     const coming = this.processes().filter(({ lane }) => lane.gate.mode === 'hold');
     for (const member of coming.slice(0, queued)) if (member.state !== 'opening') tell(member, { type: 'wanted' });
     let missing = queued - coming.length;
@@ -164,9 +258,29 @@ export class Pool implements MemberPool {
     if (stale) tell(stale, { type: 'restart' });
   }
 
+  /** How many calls wait for a process of their own, which is woken, or started anew if it may still work for a stranger. */
+  #wakeHomes(): number {
+    if (this.#first.homes.isEmpty) return 0;
+    const missed = new Map<Member, boolean>();
+    let count = 0;
+    for (const { call } of this.#waiting.waiting()) {
+      const home = this.#houseOf(call.holder, call.isBound);
+      if (!home) continue;
+      count++;
+      missed.set(home, missed.get(home) === true || !isOwn(home, call));
+    }
+    for (const [home, isStrange] of missed) {
+      if (home.lane.gate.mode === 'hold' && home.state !== 'opening') this.#options.tell(home, { type: 'wanted' });
+      else if (isStrange && home.lane.canSend() && !home.lane.mayBeAsked())
+        this.#options.tell(home, { type: 'restart' });
+    }
+    return count;
+  }
+
   #shrink(): void {
     if (this.processes().length <= this.#first.config.settings.pool && !this.#options.isCrowded()) return;
-    const spare = this.#others().findLast(({ lane }) => lane.inFlight === 0);
+    const idle = this.#others().filter(({ lane }) => lane.inFlight === 0);
+    const spare = idle.findLast((each) => this.#first.homes.countAt(each) === 0) ?? idle.at(-1);
     if (spare) this.#dismiss(spare);
   }
 
@@ -175,3 +289,7 @@ export class Pool implements MemberPool {
     this.#options.remove(member);
   }
 }
+
+/** Whatever it may still be working on, though nobody waits for it, is of the same principal. */
+const isOwn = ({ lane }: Pick<Member, 'lane'>, { principal }: Call): boolean =>
+  lane.abandoned().every((by) => by.principal === principal);

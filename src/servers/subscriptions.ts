@@ -7,6 +7,9 @@ export type Subscriber = (method: 'resources/subscribe' | 'resources/unsubscribe
 
 export const LEASE_MS = 3_600_000;
 
+/** The name by which a host's session listens. */
+export const sessionListener = (session: string): string => `session ${session}`;
+
 /** The listeners of a resource, until when, and the server's answer, which all who come before it wait for. */
 type Listeners = { readonly until: Map<string, number>; readonly opened: Promise<void> };
 
@@ -38,6 +41,10 @@ export function createSubscriptions() {
       holders.delete(uri);
       await subscriber?.('resources/unsubscribe', uri);
       return true;
+    },
+    /** What that holder listens to. */
+    heldBy(holder: string): string[] {
+      return [...holders].flatMap(([uri, { until }]) => (until.has(holder) ? [uri] : []));
     },
     /** A new connection knows of no subscription, so it is told of all. */
     async connect(next: Subscriber): Promise<void> {

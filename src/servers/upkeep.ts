@@ -16,6 +16,8 @@ import type { Member } from './member.ts';
 export type News = {
   log(member: Member, level: string, params: Buffer, audience: Audience): void;
   updated(member: Member, uri: string, params: Buffer): void;
+  /** A notification that MCP does not have. */
+  foreign(member: Member, method: string, params: Buffer, audience: Audience): void;
   /** A person has done what the server wanted done at an address. */
   elicited(member: Member, elicitationId: string, params: Buffer): void;
 };
@@ -42,16 +44,21 @@ export class Upkeep {
     this.#options = options;
   }
 
-  readonly opened = (member: Member, ask: Ask): void => {
+  /** Resolves when the server has answered what hosts want of it; undefined where they want nothing. */
+  readonly opened = (member: Member, ask: Ask): Promise<unknown> | undefined => {
     const { facts, subscriptions } = member;
+    const isWanted = !subscriptions.isEmpty || this.#options.levelsFor(member).length > 0;
     this.#sessions.set(member, { ask, level: undefined });
-    this.#setLevel(member);
+    const told = [this.#setLevel(member)];
     if (facts && offers(facts, 'resources/subscribe'))
-      attempt(
-        member,
-        subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
+      told.push(
+        attempt(
+          member,
+          subscriptions.connect(async (method, uri) => void (await ask(method, { uri }))),
+        ),
       );
-    if (!member.first) void this.#options.lists.opened(member, ask);
+    if (!member.first) queueMicrotask(() => void this.#options.lists.opened(member, ask)); // calls that wait go first
+    return isWanted ? Promise.all(told) : undefined;
   };
 
   /** The log level and the tools that a server may show are settings; a server that sleeps learns of them when it wakes. */
@@ -61,7 +68,7 @@ export class Upkeep {
   };
 
   readonly relevel = (member: Member): void => {
-    for (const each of member.pool?.processes() ?? [member]) if (each.state === 'ready') this.#setLevel(each);
+    for (const each of member.pool?.processes() ?? [member]) if (each.state === 'ready') void this.#setLevel(each);
   };
 
   readonly said = (member: Member, notice: Said, origin: string | undefined): void => {
@@ -72,20 +79,22 @@ export class Upkeep {
       case 'elicited':
         return news.elicited(member, notice.elicitationId, notice.params);
       case 'updated':
-        return member.first ? undefined : this.#updatesOf(member).take(notice.uri, notice.params);
+        return this.#updatesOf(member).take(notice.uri, notice.params);
       case 'log':
         return this.#logged(member, notice.level, notice.params, origin);
+      case 'foreign':
+        return this.#passed(member, notice.method, notice.params, origin);
     }
   };
 
   /** The server is set to the most verbose level that any host wants; hosts that want less are spared the rest. */
-  #setLevel(member: Member): void {
+  #setLevel(member: Member): Promise<void> | undefined {
     const session = this.#sessions.get(member);
-    if (!session || !member.facts || !offers(member.facts, 'logging/setLevel')) return;
-    const level = mostVerbose([member.config.settings.logLevel, ...this.#options.levelsFor(member.first ?? member)]);
-    if (session.level === level) return;
+    if (!session || !member.facts || !offers(member.facts, 'logging/setLevel')) return undefined;
+    const level = mostVerbose([member.config.settings.logLevel, ...this.#options.levelsFor(member)]);
+    if (session.level === level) return undefined;
     session.level = level;
-    attempt(member, session.ask('logging/setLevel', { level }));
+    return attempt(member, session.ask('logging/setLevel', { level }));
   }
 
   #updatesOf(member: Member): Updates {
@@ -95,20 +104,38 @@ export class Upkeep {
     return known;
   }
 
-  #logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
+  /** To whom a log line would go: what it is about nobody here knows. */
+  #passed(member: Member, method: string, params: Buffer, origin: string | undefined): void {
+    if (!this.#paceOf(member).take()) return;
+    const audience = audienceOf(member, origin);
+    const session = requestBehind(member.lane, origin)?.call.holder;
+    member.logger.debug({ source: 'protocol' }, `passes ${method}`);
+    if (audience.to !== 'caller') this.#options.news.foreign(member, method, params, audience);
+    else if (session !== undefined) this.#options.news.foreign(member, method, params, { to: 'session', session });
+  }
+
+  #paceOf(member: Member): ReturnType<typeof allowance> {
     const pace = this.#logPaces.get(member) ?? allowance(LOGS_PER_SECOND);
     this.#logPaces.set(member, pace);
+    return pace;
+  }
+
+  #logged(member: Member, level: string, params: Buffer, origin: string | undefined): void {
+    const pace = this.#paceOf(member);
     if (!pace.take()) return;
     const missing = pace.forget();
     const audience = audienceOf(member, origin);
     if (audience.to === 'caller') requestBehind(member.lane, origin)?.call.onSignal?.({ type: 'log', level, params });
     writeLog(member.logger, level, params, missing);
-    this.#options.news.log(member.first ?? member, level, params, audience);
+    this.#options.news.log(member, level, params, audience);
   }
 }
 
-function attempt({ logger }: Member, work: Promise<unknown>): void {
-  work.catch((error) => logger.warn(sentence(error)));
+function attempt({ logger }: Member, work: Promise<unknown>): Promise<void> {
+  return work.then(
+    () => {},
+    (error) => logger.warn(sentence(error)),
+  );
 }
 
 const PINO_LEVEL: Record<string, 'debug' | 'info' | 'warn' | 'error'> = {

@@ -8,6 +8,7 @@ import { withTextAt } from '../protocol/edit.ts';
 import { codecOf, type Era } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
+import { isForeignRequest } from '../protocol/methods.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import { withoutTask } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
@@ -15,7 +16,7 @@ import type { Line } from './host.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
-import { targetOf } from './targets.ts';
+import { targetOf, withAskedUris } from './targets.ts';
 
 /** A request of the host: its id as raw JSON, and the line for its answer. */
 export type Beginning = {
@@ -28,10 +29,13 @@ export type CallsOptions = {
   readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
+  readonly interests: { readonly isTold: boolean };
+  /** What has to be in place before that server is called; undefined when it is. */
+  readonly ready: (server: string) => Promise<unknown> | undefined;
   readonly isLoud: (server: string, level: string) => boolean;
 };
 
-export function createCalls({ ports, identity, presence, view, questions, isLoud }: CallsOptions) {
+export function createCalls({ ports, identity, presence, view, questions, interests, ready, isLoud }: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
@@ -39,15 +43,19 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
-  function begin(method: string, asked: Buffer, { id, line }: Beginning): void {
+  function begin(method: string, written: Buffer, { id, line }: Beginning): void {
     const isTool = method === 'tools/call';
     // A host without tasks must not get one, also of a server that would make it: the server does not see `task`.
-    const given = isTool && !hasTasks ? withoutTask(asked) : asked;
-    const { server, name, params } = targetOf(view(), method, given);
+    const given = isTool && !hasTasks ? withoutTask(written) : written;
+    const { server, name, params } = isForeignRequest(method)
+      ? { server: scope, name: '', params: given }
+      : targetOf(view(), method, given);
+    const asked = params !== given && method === 'resources/read' ? textAt(given, ['uri']) : undefined;
     if (isTool && hasTasks) mustNotBeTask(ports, identity, server, name);
     if (inFlight.has(id)) throw new TroupeError('invalid', `a request with the id ${id.slice(0, 64)} is in flight`);
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
+    const awaited = ready(server);
     const call: Call = {
       requestId: `${prefix}-${++sequence}`,
       server,
@@ -57,12 +65,14 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
       principal,
       door,
       holder: session,
+      isBound: interests.isTold,
+      ...(awaited && { ready: awaited }),
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
       ...(questions.handlesUrls && { onElicited: questions.elicited }),
       onAsk: (ask) => {
-        const asked = isMany(scope) ? named(server, ask) : ask;
-        return asked && questions.ask(open, asked);
+        const question = isMany(scope) ? named(server, ask) : ask;
+        return question && questions.ask(open, question);
       },
       onSignal: (signal) => {
         const frame = signalFrame(server, signal, token);
@@ -71,7 +81,9 @@ export function createCalls({ ports, identity, presence, view, questions, isLoud
       settle(outcome) {
         end(id);
         open.isOpen = false;
-        line.answer(outcome.ok ? resultFrame(id, outcome.result) : errorFrame(id, errorObject(outcome.failure)));
+        if (!outcome.ok) return line.answer(errorFrame(id, errorObject(outcome.failure)));
+        const { result } = outcome;
+        line.answer(resultFrame(id, asked === undefined ? result : withAskedUris(result, name, asked)));
       },
     };
     submit(call, id);

@@ -24,7 +24,7 @@ import type { OpenLine } from './questions.ts';
 import type { Viewer } from './scopes.ts';
 import { errorOf, targetOf } from './targets.ts';
 
-export type HostTasksOptions = CallsOptions & {
+export type HostTasksOptions = Omit<CallsOptions, 'interests' | 'ready'> & {
   readonly viewer: Viewer;
   /** For messages that belong to no open request. */
   readonly deliver: (frame: Buffer) => void;
@@ -158,7 +158,7 @@ type Waiter = {
 const MAX_WAITING = 10_000;
 
 /** While a request waits, what its task asks is asked on its line; when the host leaves, only the waiting is over. */
-function createWaiting({ ports, identity, presence, questions }: CallsOptions) {
+function createWaiting({ ports, identity, presence, questions }: Omit<CallsOptions, 'interests' | 'ready'>) {
   const { principal, scope } = identity;
   const waiters = new Map<string, Waiter>();
   const byTask = new Map<string, Waiter>();

@@ -35,6 +35,8 @@ export type Opening = {
   readonly scope: Scope;
   /** The params of `initialize`. */
   readonly params: Buffer;
+  /** The daemon that the host may be, or may run under, as far as the door can tell. */
+  readonly via?: string | undefined;
 };
 
 export type HostSession = {

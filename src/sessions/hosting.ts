@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts';
 import type { Roots } from '../roots/roots.ts';
 import type { Audience } from '../servers/attribution.ts';
 import type { Fleet } from '../servers/fleet.ts';
+import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
 import { type Mirror, mirrorsOf } from '../servers/remote/mirrored.ts';
 import type { Seal } from '../store/seal.ts';
@@ -15,6 +16,7 @@ import type { TaskNews, Tasks } from '../tasks/task.ts';
 import type { World } from '../world/world.ts';
 import { createHandover } from './handover.ts';
 import type { HostSession } from './host.ts';
+import { foreignCapabilities } from './initialize.ts';
 import { createFirstLists } from './lists.ts';
 import type { Attend, SessionPorts } from './ports.ts';
 import { createScopes } from './scopes.ts';
@@ -76,6 +78,11 @@ export function createHosting(options: HostingOptions) {
       const definition = sessions.local(id, principal)?.definitionOf(tool);
       const mirrors = definition ? mirrorsOf(definition) : [];
       return typeof mirrors === 'string' ? [] : mirrors;
+    },
+    /** What the host declares that a process serves alone; nothing for one that others may share. */
+    foreignCapabilities({ principal }: Member): object {
+      const found = sessions.residents().find(({ identity }) => sessionHolder(identity.id) === principal);
+      return found ? foreignCapabilities(found.identity.capabilities) : {};
     },
     /** Tells the session that made a task how it goes; false when that session is not in this daemon's memory. */
     tellTask({ session, ...about }: TaskNews): boolean {
@@ -139,6 +146,13 @@ function createNews(world: World, sessions: () => Iterable<LocalSession>, onTrou
       for (const session of sessions()) {
         const isMeant = audience.to !== 'session' || audience.session === session.identity.id;
         if (isMeant) attempt(() => session.tellLog(member, level, params));
+      }
+    },
+    foreign(member: Member, method: string, params: Buffer, audience: Audience): void {
+      if (audience.to === 'caller' || audience.to === 'nobody') return;
+      for (const session of sessions()) {
+        const isMeant = audience.to !== 'session' || audience.session === session.identity.id;
+        if (isMeant) attempt(() => session.tellForeign(member, method, params));
       }
     },
     task: (session: LocalSession, about: Omit<TaskNews, 'session'>): void => attempt(() => session.tellTask(about)),

@@ -5,16 +5,14 @@ import type { Facts } from '../catalog/facts.ts';
 import { type ClientCapabilities, codecOf, type Era, eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { isJsonObject } from '../protocol/json.ts';
-import { VERSION, VIA } from '../protocol/version.ts';
+import { NAME, VERSION } from '../protocol/version.ts';
 import type { Member } from '../servers/member.ts';
 import { isMany } from './scopes.ts';
 
 export type Wanted = {
   readonly era: Era;
-  readonly client: object;
+  readonly client: { readonly name?: unknown };
   readonly capabilities: ClientCapabilities;
-  /** The name of the daemon, where the host is one. */
-  readonly via?: string;
 };
 
 /** A host's description of itself is kept with its session, so its size is bounded. */
@@ -27,16 +25,14 @@ const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 export function readInitialize(params: Buffer): Wanted {
   if (params.length > MAX_BYTES || !isJsonObject(params))
     throw new TroupeError('invalid', 'initialize wants protocolVersion, capabilities and clientInfo');
-  const { protocolVersion, capabilities, clientInfo, _meta } = JSON.parse(params.toString());
+  const { protocolVersion, capabilities, clientInfo } = JSON.parse(params.toString());
   if (typeof protocolVersion !== 'string')
     throw new TroupeError('invalid', 'initialize wants a protocolVersion such as 2025-11-25');
-  const via = (objectOf(_meta) as Record<string, unknown>)[VIA];
   const era = eraOf(protocolVersion) ?? LATEST;
   return {
     era,
     client: objectOf(clientInfo),
     capabilities: capabilitiesOf(capabilities, era),
-    ...(typeof via === 'string' && { via }),
   };
 }
 
@@ -56,12 +52,34 @@ export function initializeResult(era: Era, scope: string, members: readonly Memb
   const instructions = isMany(scope) ? instructionsOf(members) : own?.instructions;
   return Buffer.from(
     JSON.stringify({
+      ...own?.others,
       protocolVersion: era,
-      capabilities: { ...union(members.map(({ facts }) => facts)), ...(codecOf(era).hasTasks && { tasks: TASKS }) },
-      serverInfo: own?.info ?? { name: 'troupe', version: VERSION },
+      capabilities: {
+        ...(own ? foreignCapabilities(own.capabilities) : experiments(members)),
+        ...union(members.map(({ facts }) => facts)),
+        ...(isMany(scope) && { logging: {} }), // troupe has something to say itself
+        ...(codecOf(era).hasTasks && { tasks: TASKS }),
+      },
+      serverInfo: own?.info ?? { name: NAME, version: VERSION },
       ...(instructions && { instructions }),
     }),
   );
+}
+
+/** Capabilities that MCP has, of servers and of hosts: what they mean depends on who speaks for whom. */
+const KNOWN = new Set(
+  ['tools', 'resources', 'prompts', 'completions', 'logging', 'tasks'].concat('elicitation', 'sampling', 'roots'),
+);
+
+/** What a peer declares that troupe has no word for; only the other side knows what it means. */
+export const foreignCapabilities = (declared: object): object =>
+  Object.fromEntries(Object.entries(declared).filter(([name]) => !KNOWN.has(name)));
+
+/** The experiments of all servers; of two with one name the first server's counts. */
+function experiments(members: readonly Member[]): object {
+  const all = members.map(({ facts }) => objectOf(facts?.capabilities.experimental));
+  const experimental = Object.assign({}, ...all.reverse());
+  return Object.keys(experimental).length > 0 ? { experimental } : {};
 }
 
 /** A server whose capabilities are not known yet may have any; a request that it cannot serve is refused later. */

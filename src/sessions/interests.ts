@@ -7,9 +7,10 @@ import { TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
 import { LEVELS, type Level, levelOf } from '../protocol/signals.ts';
 import { mustOffer } from '../servers/policy.ts';
+import { sessionListener } from '../servers/subscriptions.ts';
 import type { SessionRow, Store } from '../store/store.ts';
 import type { SessionPorts } from './ports.ts';
-import type { Viewer } from './scopes.ts';
+import { isMany, type Viewer } from './scopes.ts';
 import { resource } from './targets.ts';
 
 const EMPTY = Buffer.from('{}');
@@ -20,23 +21,24 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
   const { world, fleet, store, scopes, setLevels } = ports;
   const { principal, session } = viewer;
   const subscriptions = new Map<string, { server: string; uri: string }>();
-  const holder = `session ${session}`;
+  const listener = sessionListener(session);
   let level = first;
   let agreedAt = world.now();
 
   /** A subscription of a session has no lease: it holds for as long as the session is in memory. */
   async function listen(server: string, uri: string): Promise<void> {
-    const process = fleet.memberFor(server, principal, session);
+    const process = fleet.homeFor(server, principal, session);
     if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
     mustOffer(process, 'resources/subscribe');
     if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
-    await process.subscriptions.add(uri, holder, Number.POSITIVE_INFINITY);
+    await process.subscriptions.add(uri, listener, Number.POSITIVE_INFINITY);
     subscriptions.set(keyOf(server, uri), { server, uri });
   }
 
   async function forget(server: string, uri: string): Promise<void> {
     subscriptions.delete(keyOf(server, uri));
-    await fleet.knownFor(server, principal, session)?.subscriptions.remove(uri, holder);
+    const first = fleet.knownFor(server, principal, session);
+    await (first?.homes.of(session) ?? first)?.subscriptions.remove(uri, listener);
   }
 
   /** The rows decide: another daemon may have been told that the host no longer listens. */
@@ -70,7 +72,7 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       const wanted = levelIn(params);
       const members = scopes.members(viewer);
       const [only] = members;
-      if (members.length === 1) mustOffer(only, 'logging/setLevel');
+      if (!isMany(viewer.scope)) mustOffer(only, 'logging/setLevel');
       await store.commit('setSessionLevel', [wanted, session]);
       level = wanted;
       for (const each of members) setLevels(each);
@@ -98,6 +100,10 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
     },
     get count() {
       return subscriptions.size;
+    },
+    /** Whether a server was told something that holds for one connection of it. */
+    get isTold() {
+      return level !== undefined || subscriptions.size > 0;
     },
   };
 }

@@ -36,7 +36,7 @@ export type SessionPorts = {
   readonly store: Store;
   readonly scopes: Scopes;
   readonly streams: LocalStreams;
-  readonly roots: Pick<Roots, 'host'>;
+  readonly roots: Pick<Roots, 'host' | 'told'>;
   readonly tasks: Tasks;
   readonly attend: Attend;
   /** Resolves when the list of that server is known, or when it is plain that it will not be for a while. */

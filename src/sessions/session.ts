@@ -5,12 +5,15 @@ import type { Answer } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
 import { codecOf } from '../protocol/eras.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Frame } from '../protocol/frame.ts';
 import { member } from '../protocol/json.ts';
-import { rowOf } from '../protocol/methods.ts';
+import { isForeignNotification, isForeignRequest, rowOf } from '../protocol/methods.ts';
 import { isLoud as isLoudEnough } from '../protocol/signals.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { Member } from '../servers/member.ts';
+import { mayPass } from '../servers/policy.ts';
+import { allowance } from '../telemetry/allowance.ts';
 import { type Beginning, createCalls } from './calls.ts';
 import { HEARS_ON, type Line } from './host.ts';
 import { createHostRoots } from './host-roots.ts';
@@ -19,13 +22,15 @@ import { createInterests, updateFor } from './interests.ts';
 import { createLists } from './lists.ts';
 import type { Identity, Presence, SessionPorts } from './ports.ts';
 import { createQuestions } from './questions.ts';
-import type { Viewer } from './scopes.ts';
+import { isMany, type Viewer } from './scopes.ts';
 import type { LocalStreams } from './streams.ts';
 import { errorOf, rpcError } from './targets.ts';
 
 export type LocalSession = ReturnType<typeof createLocalSession>;
 
 const EMPTY = Buffer.from('{}');
+/** Notifications of a host that only its server knows; further ones are dropped. */
+const NOTICES_PER_SECOND = 100;
 
 type Parts = ReturnType<typeof partsOf>;
 type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>;
@@ -37,7 +42,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
   const { deliver, hasListener } = outlet;
 
   const isServedBy = (process: Member): boolean =>
-    ports.fleet.knownFor(process.server, principal, session) === process &&
+    ports.fleet.isHeardBy(process, principal, session) &&
     ports.scopes.serversOf(scope)?.includes(process.server) === true;
 
   return {
@@ -60,6 +65,10 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
       if (!interests.hears(process.server, uri) || !isServedBy(process)) return;
       const told = updateFor(view(), process.server, uri, params);
       if (told) deliver(notificationFrame('notifications/resources/updated', told));
+    },
+    /** What only the server knows, and only where the host has that server alone. */
+    tellForeign(process: Member, method: string, params: Buffer): void {
+      if (scope === process.server && hasListener() && isServedBy(process)) deliver(notificationFrame(method, params));
     },
     tellLog(process: Member, level: string, params: Buffer): void {
       if (!hasListener() || !isServedBy(process) || !parts.isLoud(process.server, level)) return;
@@ -102,14 +111,25 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
   const isLoud = (server: string, level: string): boolean =>
     isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
-  const shared = { ports, identity, presence, view, questions, isLoud };
+  const hostRoots = createHostRoots({
+    ...{ world, roots, identity, connection },
+    warn: (frame) => !saysLogs(ports, viewer) || !isLoudEnough('warning', interests.level) || heard(frame),
+  });
+  /** The roots of the host, and the server's knowledge of them. */
+  const ready = (server: string): Promise<void> | undefined =>
+    hostRoots.known?.then(() => rootsTold(ports, viewer, [server]));
+  const heard = (frame: Buffer): boolean => {
+    if (hasListener()) deliver(frame);
+    return hasListener();
+  };
+  const shared = { ports, identity, presence, view, questions, interests, ready, isLoud };
   return {
     ...shared,
     viewer,
     outlet,
-    interests,
+    notices: allowance(NOTICES_PER_SECOND),
     lists: createLists(ports, viewer),
-    hostRoots: createHostRoots({ world, roots, identity, connection }),
+    hostRoots,
     calls: createCalls(shared),
     tasks: createHostTasks({ ...shared, viewer, deliver, hasListener }),
   };
@@ -149,9 +169,13 @@ function request(parts: Parts, { id, method, params = EMPTY }: FrameOf<'request'
 function perform(parts: Parts, method: string, params: Buffer, beginning: Beginning): Promise<Buffer> | undefined {
   const { tasks, calls, lists, interests, view } = parts;
   const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
-  if (verb && mayBeTask && tasks.isWanted(params)) return tasks.create(params);
+  if (verb && mayBeTask && tasks.isWanted(params)) {
+    const { known } = parts.hostRoots;
+    return known ? known.then(() => rootsToldToAll(parts)).then(() => tasks.create(params)) : tasks.create(params);
+  }
   if (verb) return void calls.begin(method, params, beginning);
   if (listed) return lists.page(listed.kind, params);
+  if (isForeignRequest(method)) return void pass(parts, method, params, beginning);
   switch (method) {
     case 'resources/subscribe':
       return interests.subscribe(view(), params);
@@ -166,13 +190,32 @@ function perform(parts: Parts, method: string, params: Buffer, beginning: Beginn
   }
 }
 
+/** Which server is meant by a method that only a server knows is plain only where there is one. */
+function pass({ calls, viewer }: Parts, method: string, params: Buffer, beginning: Beginning): void {
+  if (isMany(viewer.scope))
+    throw new TroupeError(
+      'unsupported',
+      `MCP has no method ${method.slice(0, 60)}; one that a server has of its own is sent at /mcp/<server>`,
+    );
+  calls.begin(method, params, beginning);
+}
+
 function notified(parts: Parts, frame: FrameOf<'notification'>): void {
   const { method, params = EMPTY } = frame;
   if (method === 'notifications/initialized' || method === 'notifications/roots/list_changed')
     return parts.hostRoots.due();
+  if (isForeignNotification(method)) return passNotice(parts, method, params);
   if (method !== 'notifications/cancelled') return;
   const id = member(params, 'requestId')?.toString();
   if (id !== undefined && !hasStopped(parts, id)) handOver(parts, frame);
+}
+
+/** To the process of the session, if it is there to hear it; nobody would be told that it is not. */
+function passNotice({ ports, viewer, notices }: Parts, method: string, params: Buffer): void {
+  const { scope, principal, session } = viewer;
+  const first = isMany(scope) ? undefined : ports.fleet.knownFor(scope, principal, session);
+  const process = first?.homes.of(session) ?? first;
+  if (process && mayPass(process, method) && notices.take()) process.notify?.(method, params);
 }
 
 function answered(parts: Parts, id: string, answer: Answer, frame: Frame): void {
@@ -194,6 +237,22 @@ const hasTaken = ({ hostRoots, questions }: Parts, id: string, answer: Answer): 
 
 const handOver = ({ ports, identity }: Parts, frame: Frame): void =>
   ports.handOver(identity.id, identity.principal, frame);
+
+// ── The roots of the host, before its calls ──────────────────────────────────
+
+/** Resolves when the processes that a call may go to know the roots, or have had their time to ask. */
+async function rootsTold({ fleet, roots }: SessionPorts, viewer: Viewer, servers: readonly string[]): Promise<void> {
+  const firsts = servers.flatMap((server) => fleet.knownFor(server, viewer.principal, viewer.session) ?? []);
+  await Promise.all(firsts.flatMap((first) => (first.pool?.processes() ?? [first]).map((each) => roots.told(each))));
+}
+
+const rootsToldToAll = ({ ports, viewer }: Parts): Promise<void> =>
+  rootsTold(ports, viewer, ports.scopes.serversOf(viewer.scope) ?? []);
+
+/** Whether the host was told that log lines may come: where troupe speaks for many servers they do, from troupe itself. */
+function saysLogs({ fleet }: SessionPorts, { scope, principal, session }: Viewer): boolean {
+  return isMany(scope) || fleet.knownFor(scope, principal, session)?.facts?.capabilities.logging !== undefined;
+}
 
 // ── What the host sees, and where it hears ───────────────────────────────────
 

@@ -4,6 +4,7 @@
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
 import { levelOf } from '../protocol/signals.ts';
+import { NAME } from '../protocol/version.ts';
 import type { SessionRow } from '../store/store.ts';
 import type { HostDoor, HostSession, Opening, Sessions } from './host.ts';
 import { capabilitiesOf, initializeResult, readInitialize } from './initialize.ts';
@@ -32,10 +33,11 @@ export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }
   const home: Home = { ports, residents, idleMs, onTrouble };
   const stopWatching = watchRows(home);
 
-  async function open({ principal, door, scope, params }: Opening) {
+  async function open({ principal, door, scope, params, via }: Opening) {
     if (!scopes.has(scope)) throw new TroupeError('unknownServer', `there is no ${nameOf(scope)} here`);
-    const { era, client, capabilities, via } = readInitialize(params);
-    if (via?.startsWith(family))
+    const { era, client, capabilities } = readInitialize(params);
+    // A host that one of our servers runs has our mark in its environment too, but does not call itself troupe.
+    if (via?.startsWith(family) && client.name === NAME)
       throw new TroupeError(
         'invalid',
         'troupe cannot be a server of itself; remove that server from its configuration',

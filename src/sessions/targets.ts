@@ -1,10 +1,11 @@
 // From the name by which a host calls something to the server that has it, and the params as that server knows them.
 
 import type { View } from '../catalog/view.ts';
-import { withTextAt } from '../protocol/edit.ts';
+import { withMember, withTextAt } from '../protocol/edit.ts';
 import { errorObject, failureOf, TroupeError } from '../protocol/failures.ts';
-import { textAt } from '../protocol/json.ts';
+import { elements, member, textAt } from '../protocol/json.ts';
 import { hasName, rowOf, type TargetPath } from '../protocol/methods.ts';
+import { OPEN_BRACKET } from '../protocol/scan.ts';
 
 export type Target = { readonly server: string; readonly name: string; readonly params: Buffer };
 
@@ -51,6 +52,25 @@ export function resource(view: View, params: Buffer, path: readonly string[] = [
 
 const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>
   from === to ? params : (withTextAt(params, path, to) ?? params);
+
+/** The result of a read with the URIs that the host knows: the one that it asked for, and those of parts of it. */
+export function withAskedUris(result: Buffer, own: string, asked: string): Buffer {
+  const contents = member(result, 'contents');
+  if (contents?.[0] !== OPEN_BRACKET) return result;
+  const parts = [...elements(contents)].map((part) => {
+    const uri = textAt(part, ['uri']);
+    if (!uri?.startsWith(own)) return part;
+    return withTextAt(part, ['uri'], asked + uri.slice(own.length)) ?? part;
+  });
+  const list = Buffer.concat([
+    Buffer.from('['),
+    ...parts.flatMap((part, at) => (at > 0 ? [COMMA, part] : [part])),
+    Buffer.from(']'),
+  ]);
+  return withMember(result, 'contents', list);
+}
+
+const COMMA = Buffer.from(',');
 
 /** The error object of whatever went wrong with a request of a host. */
 export function errorOf(error: unknown): Buffer {

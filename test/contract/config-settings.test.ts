@@ -117,6 +117,7 @@ test('a server that says nothing gets every default', async () => {
       env: 'minimal',
       maxFrameBytes: 16 * 1024 * 1024,
       tools: {},
+      methods: 'auto',
       logLevel: 'info',
       openMs: 60_000,
       drainMs: 10_000,

@@ -10,6 +10,8 @@ import { nameKeyOf } from '../../src/protocol/headers.ts';
 import {
   CALL_VERBS,
   isCall,
+  isForeignNotification,
+  isForeignRequest,
   isSentBy,
   mayAsk,
   mayBeCancelled,
@@ -163,6 +165,35 @@ describe('versions differ', () => {
     const { clientCapabilities } = codecOf(era);
     expect(clientCapabilities(declared)).toEqual(meant);
     expect(clientCapabilities(clientCapabilities(declared))).toEqual(meant); // a session's row is read again
+  });
+});
+
+describe('a method that MCP does not have', () => {
+  test.each(['skills/list', 'tools/resolve', 'x', 'org.example/do-it', 'resources/directory/read'])(
+    '%s is sent',
+    (method) => {
+      expect([isForeignRequest(method), isForeignNotification(method), mayAsk(method)]).toEqual([true, false, true]);
+      expect(isForeignNotification(`notifications/${method}`)).toBe(true);
+      expect(isForeignRequest(`notifications/${method}`)).toBe(false);
+    },
+  );
+
+  test.each([
+    ...methodNames,
+    ...[
+      'Tools/Call',
+      'tools/call/',
+      'tools//call',
+      ' tools/call',
+      'tools/call\n',
+      'tools.call',
+      'TOOLS_CALL',
+      'toolsCall',
+    ],
+    ...['tools/\u0441all', 'INITIALIZE', 'server/discover', 'subscriptions/listen', 'tasks/update', 'rpc.discover', ''],
+    ...['a'.repeat(100), 'a/'.repeat(20), '__proto__', 'Notifications/x'],
+  ])('%s is none, nor can it be taken for one', (method) => {
+    expect([isForeignRequest(method), isForeignNotification(method)]).toEqual([false, false]);
   });
 });
 

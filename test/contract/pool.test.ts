@@ -242,3 +242,117 @@ it('gives a call that waited in an outage its own patience at the process that t
   expect(s.sent).toEqual(['a to asks']);
   await eventually(() => expect(s.fate('a')).toBe('timeout'));
 });
+
+// ── Sessions that are at home in a process ───────────────────────────────────
+
+const bound = (holder: string) => ({ holder, isBound: true });
+
+it('keeps the calls of a bound session in the process that had its first, though another is free', () => {
+  const s = stage();
+  s.call('a', { holder: 'ann' });
+  s.call('b', bound('ben'));
+  s.turn('asks~2', 'ready');
+  s.end('asks');
+  s.end('asks~2');
+  s.call('x', { holder: 'ann' });
+  s.call('c', bound('ben'));
+  s.call('y', { holder: 'cat' }); // both processes are busy, so a third is started
+  s.turn('asks~3', 'ready');
+  s.call('d', bound('ben')); // beside its own
+  expect(s.sent.slice(2)).toEqual(['x to asks', 'c to asks~2', 'y to asks~3', 'd to asks~2']);
+});
+
+it('takes the process that served a session last for its home when it becomes bound', () => {
+  const s = stage({ pool: 2 });
+  s.call('a', { holder: 'ann' });
+  s.call('b', { holder: 'ben' });
+  s.turn('asks~2', 'ready');
+  s.end('asks');
+  s.end('asks~2');
+  s.call('c', { holder: 'cat' });
+  s.call('d', { holder: 'dan' }); // takes ben’s process
+  s.end('asks');
+  s.call('e', bound('ben'));
+  expect([s.sent.slice(2), s.first.pool?.queued]).toEqual([['c to asks', 'd to asks~2'], 1]);
+  s.end('asks~2');
+  expect(s.sent.at(-1)).toBe('e to asks~2');
+});
+
+it('lets those pass whose process is free, and has nobody overtake who waits for the same one', () => {
+  const s = stage({ pool: 2 });
+  const [ann, ben] = ['ann', 'ben'];
+  s.first.homes.give('ann', s.first);
+  s.first.homes.give('ben', s.first);
+  s.call('a', bound(ann));
+  s.call('b', bound(ben));
+  s.call('c', bound(ann)); // ann could go on for ever
+  s.call('d', { holder: 'dan' });
+  s.turn('asks~2', 'ready');
+  expect([s.sent, s.first.pool?.queued]).toEqual([['a to asks', 'd to asks~2'], 2]);
+  s.end('asks');
+  expect(s.sent.at(-1)).toBe('b to asks');
+  s.end('asks');
+  expect(s.sent.at(-1)).toBe('c to asks');
+});
+
+it('lets a call overtake that the answer to a question of its own session may depend on', () => {
+  const s = stage({ pool: 1 });
+  const asking = s.call('a', bound('ann')) as InFlight;
+  s.call('b', bound('ben'));
+  s.first.homes.give('ben', s.first);
+  const release = s.first.lane.suspend(asking); // its host is asked, and calls the server to find the answer
+  s.call('c', bound('ann'));
+  expect(s.sent).toEqual(['a to asks', 'c to asks']);
+  release();
+  s.call('d', bound('ann'));
+  expect(s.sent).toHaveLength(2);
+});
+
+it('wakes the home of a waiting call, and starts it anew when it may still work for a stranger', () => {
+  const s = stage({ pool: 2 });
+  s.call('a', { holder: 'ann' });
+  s.call('b', bound('ben'));
+  s.turn('asks~2', 'ready');
+  s.end('asks~2');
+  s.turn('asks~2', 'asleep');
+  s.end('asks');
+  s.call('c', bound('ben'));
+  expect([s.sent.slice(2), s.told]).toEqual([[], ['wanted asks~2']]);
+  s.turn('asks~2', 'ready');
+  expect(s.sent.at(-1)).toBe('c to asks~2');
+  s.end('asks~2');
+  s.call('x', { principal: 'ann', ...bound('ben') });
+  s.cancel('x');
+  s.call('d', bound('ben'));
+  expect(s.told.at(-1)).toBe('restart asks~2');
+});
+
+it('moves sessions, with what they listen to, from a process that is lost to one that is not', async () => {
+  const s = stage();
+  const asked: string[] = [];
+  const connect = (name: string) =>
+    s.members.get(name)?.subscriptions.connect(async (method, uri) => void asked.push(`${method} ${uri} at ${name}`));
+  await connect('asks');
+  s.call('a');
+  const home = s.first.pool?.homeOf('ben') as Member;
+  expect(home.name).toBe('asks~2'); // the first is busy, so one more is started rather than shared
+  s.turn('asks~2', 'ready');
+  await connect('asks~2');
+  await home.subscriptions.add('memo://a', 'session ben', Number.POSITIVE_INFINITY);
+  s.end('asks');
+  home.subscriptions.disconnect();
+  home.lane.setGate({ mode: 'hold', state: 'waiting', why: 'exited with code 1' });
+  s.first.pool?.pump();
+  expect(s.first.homes.of('ben')).toBe(s.first);
+  expect(asked).toEqual(['resources/subscribe memo://a at asks~2', 'resources/subscribe memo://a at asks']);
+  s.call('b', bound('ben'));
+  expect(s.sent.at(-1)).toBe('b to asks');
+});
+
+it('spreads the homes of sessions over the pool, and shares when it is full', () => {
+  const s = stage();
+  const homes = 'abcdef'.split('').map((session) => s.first.pool?.homeOf(session).name);
+  expect(homes).toEqual(['asks', 'asks~2', 'asks~3', 'asks', 'asks~2', 'asks~3']);
+  s.first.pool?.close();
+  expect('abcdef'.split('').map((session) => s.first.homes.of(session)?.name)).toEqual(Array(6).fill('asks'));
+});

@@ -2,11 +2,10 @@
 // that have `initialize`.
 
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createMcpHandler, McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { listen, remoteCast, said } from '../support/remote.ts';
+import { bridged, listen, remoteCast, said } from '../support/remote.ts';
 
 function newServer() {
   const server = new McpServer({ name: 'sdk2', version: '2' });
@@ -14,20 +13,6 @@ function newServer() {
     content: [{ type: 'text', text: message }],
   }));
   return server;
-}
-
-/** A web-standard handler behind node:http. */
-function bridged(handle: (request: Request) => Promise<Response>) {
-  return async (request: IncomingMessage, response: ServerResponse) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
-    const given = { method: request.method ?? 'GET', headers: request.headers as Record<string, string>, ...body };
-    const answer = await handle(new Request(`http://${request.headers.host}${request.url}`, given));
-    response.writeHead(answer.status, Object.fromEntries(answer.headers));
-    for await (const chunk of answer.body ?? []) response.write(chunk);
-    response.end();
-  };
 }
 
 function stateful() {

@@ -12,14 +12,26 @@ function stage({
   capabilities = { roots: {} } as object,
   answerMs = 10_000,
   paceMs = 0,
+  patienceMs = 2_000,
+  complaints = [] as string[],
 } = {}) {
   const kept: [session: string, offers: Offers | undefined][] = [];
   const heard: any[] = [];
   const send = (frame: Buffer) => void heard.push(JSON.parse(frame.toString()));
-  const state = { isConnected: door !== 'http' };
+  const state = { isConnected: door !== 'http', isListening: false };
   const roots = createHostRoots({
     world: realWorld,
-    roots: { host: async (...given) => void kept.push(given) },
+    roots: {
+      async host(...given) {
+        kept.push(given);
+        return complaints;
+      },
+    },
+    warn(frame) {
+      if (state.isListening) send(frame);
+      return state.isListening;
+    },
+    patienceMs,
     identity: { id: 'one', door, capabilities },
     connection: () => (state.isConnected ? send : undefined),
     answerMs,
@@ -62,7 +74,7 @@ describe('a host with a connection', () => {
       using s = stage({ paceMs: 1_000 });
       for (let count = 0; count < 50; count++) s.roots.due();
       expect(s.heard).toHaveLength(1);
-      expect(vi.getTimerCount()).toBe(2); // until the next question, and for the answer to this one
+      expect(vi.getTimerCount()).toBe(3); // until the next question, for the answer to this one, and for calls that wait for it
       vi.advanceTimersByTime(999);
       s.roots.due();
       expect(s.heard).toHaveLength(1);
@@ -137,4 +149,66 @@ it('an answer to what another daemon asked is left to it, and after the end noth
   s.roots.dispose();
   s.answer(s.heard[0], LIST);
   expect(s.kept).toEqual([]);
+});
+
+describe('calls that come while a host is asked', () => {
+  const settled = async (promise: Promise<void> | undefined): Promise<boolean> =>
+    Promise.race([promise?.then(() => true), new Promise<boolean>((resolve) => setImmediate(resolve, false))]) as any;
+
+  it('wait until its answer is kept', async () => {
+    using s = stage({ door: 'http' });
+    s.roots.due();
+    expect(s.roots.known).toBeUndefined();
+    s.roots.requested(s.line);
+    const { known } = s.roots;
+    expect(await settled(known)).toBe(false);
+    s.answer(s.heard[0], LIST);
+    expect([await settled(known), s.kept.length, s.roots.known]).toEqual([true, 1, undefined]);
+  });
+
+  it('wait no longer than so long, and those that come later do not wait at all', async () => {
+    using s = stage({ patienceMs: 20 });
+    s.roots.due();
+    await s.roots.known;
+    expect([s.roots.known, s.kept]).toEqual([undefined, []]);
+    s.answer(s.heard[0], LIST);
+    expect(s.kept).toHaveLength(1);
+  });
+
+  it('go on when the host has no list, or is gone', async () => {
+    using s = stage();
+    s.roots.due();
+    const first = s.roots.known;
+    s.answer(s.heard[0], {});
+    s.roots.due();
+    const second = s.roots.known;
+    s.roots.dispose();
+    expect([await settled(first), await settled(second)]).toEqual([true, true]);
+  });
+});
+
+describe('a host whose roots are not given to servers', () => {
+  const complaints = Array.from({ length: 7 }, (_, index) => `no. ${index}`);
+  const warnings = ({ heard }: { heard: any[] }) => heard.filter(({ method }) => method === 'notifications/message');
+
+  it('is told of some of them where it listens', async () => {
+    using s = stage({ complaints });
+    s.state.isListening = true;
+    s.roots.due();
+    s.answer(s.heard[0], LIST);
+    await eventually(() => expect(warnings(s)).toHaveLength(5));
+    expect(warnings(s)[0].params).toEqual({ level: 'warning', logger: 'troupe', data: 'no. 0' });
+  });
+
+  it('is told with its next request where it does not', async () => {
+    using s = stage({ door: 'http', complaints: ['no'] });
+    s.roots.due();
+    s.roots.requested(s.line);
+    s.answer(s.heard[0], LIST);
+    await eventually(() => expect(s.roots.known).toBeUndefined());
+    expect(warnings(s)).toEqual([]);
+    s.roots.requested(s.line);
+    s.roots.requested(s.line);
+    expect(warnings(s)).toHaveLength(1);
+  });
 });

@@ -15,7 +15,12 @@ function stage() {
   const telling = createTelling(() => state.list, world);
   const member = { state: 'ready', logger: pino({ level: 'silent' }) } as Member;
   const told: string[] = [];
-  const open = () => telling.opened(member, (method) => void told.push(method));
+  const open = () =>
+    telling.opened(
+      member,
+      (method) => void told.push(method),
+      async () => void told.push('ping'),
+    );
   /** The list is another, and the time of gathering goes by. */
   const become = async (list: Root[]) => {
     state.list = list;
@@ -100,3 +105,34 @@ it('is told nothing once it is down, though nobody said so, be it while changes 
   await s.become(B);
   expect(s.told).toEqual([]);
 });
+
+it('is told at once when a call waits, and has asked and read the answer before the call goes on', async () => {
+  using s = stage();
+  s.telling.asked(s.member, A);
+  s.state.list = B;
+  const settled = s.telling.settled(s.member)?.then(() => s.told.push('call'));
+  expect(settled).toBeDefined();
+  await s.world.pass(1);
+  expect(s.told).toEqual([CHANGED]);
+  s.telling.asked(s.member, B);
+  await settled;
+  expect(s.told).toEqual([CHANGED, 'ping', 'call']);
+  expect(s.telling.settled(s.member)).toBeUndefined();
+});
+
+it('keeps no call waiting for a server that never asked, or for long for one that does not ask again', async () => {
+  using s = stage();
+  s.state.list = B;
+  expect(s.telling.settled(s.member)).toBeUndefined();
+  await s.world.pass(100);
+  s.telling.asked(s.member, B);
+  s.state.list = A;
+  const settled = s.telling.settled(s.member)?.then(() => s.told.push('call'));
+  await s.world.pass(499);
+  expect(s.told.at(-1)).toBe(CHANGED);
+  await s.world.pass(1);
+  await settled;
+  expect(s.told.at(-1)).toBe('call');
+});
+
+const CHANGED = 'notifications/roots/list_changed';

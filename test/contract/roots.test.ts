@@ -139,7 +139,11 @@ describe('a server is given', () => {
 describe('a server is told', () => {
   const open = (s: Awaited<ReturnType<typeof stage>>, member: Member) => {
     const told: string[] = [];
-    s.roots.opened(member, (method) => void told.push(method));
+    s.roots.opened(
+      member,
+      (method) => void told.push(method),
+      async () => {},
+    );
     return told;
   };
   const CHANGED = 'notifications/roots/list_changed';

@@ -147,3 +147,54 @@ describe('a template', () => {
     expect(cpuMs(() => expect(view.findUri(uri)).toEqual({ server: 'b', name: uri }))).toBeLessThan(1_000);
   });
 });
+
+describe('a resource that only a tool names', () => {
+  const tools = (...uris: string[]) =>
+    entriesOf(
+      'tools',
+      uris.map((resourceUri, index) => ({ name: `show${index}`, inputSchema: {}, _meta: { ui: { resourceUri } } })),
+    );
+  const named = (view: Parameters<typeof pagesOf>[0]) =>
+    pagesOf(view, 'tools')
+      .flat()
+      .map(({ _meta }) => _meta.ui?.resourceUri ?? _meta['ui/resourceUri']);
+
+  test('is read at the server of that tool', async () => {
+    await using it = await catalog();
+    await list(it, 'a', ['file:///a']);
+    await list(it, 'b', ['file:///b']);
+    it.set('b', 'tools', await tools('ui://panel'));
+    const view = viewOf(it, ['a', 'b']);
+    expect(view.findUri('ui://panel')).toEqual({ server: 'b', name: 'ui://panel' });
+    expect(named(view)).toEqual(['ui://panel']);
+    expect(view.findUri('ui://other')).toBeUndefined();
+  });
+
+  test('is qualified in each tool when two servers have it, as it would be in the list', async () => {
+    await using it = await catalog();
+    await list(it, 'a', []);
+    await list(it, 'b', []);
+    it.set('a', 'tools', await tools('ui://panel', 'ui://mine'));
+    const old = { name: 'old', inputSchema: {}, _meta: { 'ui/resourceUri': 'ui://panel', rest: 1 } };
+    it.set('b', 'tools', await entriesOf('tools', [old]));
+    const view = viewOf(it, ['a', 'b']);
+    expect(named(view)).toEqual(['troupe+a:ui://panel', 'ui://mine', 'troupe+b:ui://panel']);
+    expect(view.findUri('ui://panel')).toBeUndefined();
+    expect(view.findUri('troupe+b:ui://panel')).toEqual({ server: 'b', name: 'ui://panel' });
+    expect(named(viewOf(it, ['a'], { isSingle: true }))).toEqual(['ui://panel', 'ui://mine']);
+  });
+
+  test('belongs to the server that lists it, and tools are others when that changes', async () => {
+    await using it = await catalog();
+    await list(it, 'a', []);
+    await list(it, 'b', []);
+    it.set('b', 'tools', await tools('ui://panel'));
+    const view = viewOf(it, ['a', 'b']);
+    const before = view.hash('tools');
+    await list(it, 'a', ['file:///x']);
+    expect(view.hash('tools')).toBe(before);
+    await list(it, 'a', ['ui://panel']);
+    expect([urisIn(view), named(view)]).toEqual([['ui://panel'], ['troupe+b:ui://panel']]);
+    expect(view.hash('tools')).not.toBe(before);
+  });
+});

@@ -5,8 +5,9 @@ import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { type RootsEvent, rootsMachine } from '../../machines/roots.ts';
 import { begun, everyStep, reactions, stateOf, statesOf, timers } from '../support/paths.ts';
 
-const spec = { gatherMs: 100 };
-const samples: RootsEvent[] = [{ type: 'changed' }, { type: 'asked' }, { type: 'connection.closed' }];
+const spec = { gatherMs: 100, askMs: 500 };
+const types = ['changed', 'asked', 'hurry', 'connection.closed'] as const;
+const samples: RootsEvent[] = types.map((type) => ({ type }));
 
 describe('in every reachable configuration', () => {
   const steps = everyStep(rootsMachine, spec, samples);
@@ -15,10 +16,11 @@ describe('in every reachable configuration', () => {
     const closed = { 'connection.closed': 'ended' };
     expect(reactions(steps)).toEqual({
       quiet: { changed: 'gathering', ...closed },
-      gathering: { asked: 'quiet', 'after gather': 'telling', ...closed },
-      telling: { 'port done': 'gathering | quiet', 'port fails': 'gathering | quiet', ...closed },
+      gathering: { asked: 'quiet', hurry: 'telling', 'after gather': 'telling', ...closed },
+      telling: { 'port done': 'gathering | quiet | told', 'port fails': 'gathering | quiet', ...closed },
+      told: { changed: 'gathering', asked: 'quiet', 'after ask': 'quiet', ...closed },
     });
-    expect(statesOf(steps)).toEqual(['ended', 'gathering', 'quiet', 'telling']);
+    expect(statesOf(steps)).toEqual(['ended', 'gathering', 'quiet', 'telling', 'told']);
   });
 
   it('tells only after it has gathered, and each time anew', () => {
@@ -40,8 +42,18 @@ describe('in every reachable configuration', () => {
     for (const { from, event, to } of telling) {
       if (event.type === 'changed') expect(to.context.isStale).toBe(true);
       if (event.type === 'asked') expect(to.context.isStale).toBe(false);
-      if (/^xstate\.(done|error)/.test(event.type))
-        expect(stateOf(to)).toBe(from.context.isStale ? 'gathering' : 'quiet');
+      if (/^xstate\.(done|error)/.test(event.type)) expect(stateOf(to) === 'gathering').toBe(from.context.isStale);
+    }
+  });
+
+  it('expects a question of a server that has asked before, and not since it is being told', () => {
+    for (const { from, event, to } of steps) {
+      if (event.type === 'asked' && stateOf(to) !== 'ended')
+        expect(to.context).toMatchObject({ isCurious: true, isExpected: false });
+      if (stateOf(to) === 'telling' && stateOf(from) !== 'telling')
+        expect(to.context.isExpected).toBe(from.context.isCurious);
+      if (/^xstate\.done/.test(event.type) && !from.context.isStale)
+        expect(stateOf(to)).toBe(from.context.isExpected ? 'told' : 'quiet');
     }
   });
 
@@ -105,6 +117,20 @@ describe('a server', () => {
     actor.send({ type: 'asked' });
     clock.increment(1_000);
     expect(telling).toHaveLength(0);
+  });
+
+  it('is told at once when somebody waits, and may take so long to ask', async () => {
+    const { actor, clock, telling, changed, state } = story();
+    actor.send({ type: 'asked' });
+    changed();
+    actor.send({ type: 'hurry' });
+    expect(telling).toHaveLength(1);
+    telling[0]?.done();
+    await settled();
+    clock.increment(499);
+    expect(state()).toBe('told');
+    clock.increment(1);
+    expect(state()).toBe('quiet');
   });
 
   it('is told nothing once its connection is closed', () => {

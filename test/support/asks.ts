@@ -102,7 +102,6 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     onRefused: nothing,
     onDropped: nothing,
     onLateProgress: nothing,
-    via: 'here',
     onNotice: (notice) => {
       if (notice.type === 'elicited') asks.completed(member, notice.elicitationId, notice.params);
     },

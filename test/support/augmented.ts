@@ -33,7 +33,6 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     send: hear,
     openMs: 1_000,
     reply: hear,
-    via: 'here',
     onNegotiated: nothing,
     onReady: nothing,
     onRefused: nothing,

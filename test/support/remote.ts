@@ -36,6 +36,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
       log: (_, level, params, audience) => heard.push({ level, data: JSON.parse(String(params)).data, audience }),
       updated: (_, uri) => updates.push(uri),
       elicited: () => {},
+      foreign: () => {},
     },
     levelsFor: () => [],
   });
@@ -196,4 +197,18 @@ export const answer = (id: unknown, text: string) =>
 /** Straight to the call it belongs to: who else might answer is not what these tests are about. */
 function toItsCall({ lane }: Member, { method, params, origin, answer }: Question): void {
   requestBehind(lane, origin)?.call.onAsk?.({ method, params, answer });
+}
+
+/** A web-standard handler behind node:http. */
+export function bridged(handle: (request: Request) => Promise<Response>) {
+  return async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
+    const given = { method: request.method ?? 'GET', headers: request.headers as Record<string, string>, ...body };
+    const answer = await handle(new Request(`http://${request.headers.host}${request.url}`, given));
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    for await (const chunk of answer.body ?? []) response.write(chunk);
+    response.end();
+  };
 }

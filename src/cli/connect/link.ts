@@ -16,14 +16,14 @@ export type Link = {
   /** Hands over the daemon's lines, those that came since the connection was opened included. */
   listen(onLine: (line: Buffer) => void): void;
 };
-export type Wanted = { readonly path: string; readonly scope: string; readonly session: string };
+export type Wanted = { readonly path: string; readonly scope: string; readonly session: string; readonly via: string };
 
 /** The daemon bounds the messages of its servers; this only keeps a line from growing for ever. */
 const MAX_LINE_BYTES = 2 ** 30;
 const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'ECONNRESET', 'EPIPE'];
 
 /** Rejects with `unavailable` when no daemon is there; any other error will not pass by itself. */
-export function openLink({ path, scope, session }: Wanted): Promise<Link> {
+export function openLink({ path, scope, session, via }: Wanted): Promise<Link> {
   return new Promise((resolve, reject) => {
     const early: Buffer[] = [];
     let onLine = (line: Buffer): void => void early.push(line);
@@ -51,7 +51,7 @@ export function openLink({ path, scope, session }: Wanted): Promise<Link> {
     socket.on('data', lines.push);
     socket.on('error', (error: NodeJS.ErrnoException) => reject(unreachable(error, path)));
     socket.on('close', () => reject(new TroupeError('unavailable', 'troupe went away')));
-    socket.write(requestFrame(1, 'mcp', Buffer.from(JSON.stringify({ scope, session }))));
+    socket.write(requestFrame(1, 'mcp', Buffer.from(JSON.stringify({ scope, session, ...(via && { via }) }))));
   });
 }
 

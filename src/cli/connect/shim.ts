@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import type { Paths } from '../../config/paths.ts';
 import { FAILURES, sentence, TroupeError } from '../../protocol/failures.ts';
 import { splitLines } from '../../protocol/lines.ts';
+import { MARKER } from '../../protocol/version.ts';
 import { type Link, openLink } from './link.ts';
 import { ShimSession } from './session.ts';
 import type { Starter } from './starter.ts';
@@ -106,10 +107,10 @@ class Shim {
 
   /** Connects to a daemon, and starts one where it is missed. */
   async #reach(): Promise<Link | undefined> {
-    const { paths, scope } = this.#options;
+    const { paths, scope, env } = this.#options;
     for (let waitMs = FIRST_WAIT_MS; !this.#isLeaving; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
       try {
-        return await openLink({ path: paths.socket, scope, session: this.#session.id });
+        return await openLink({ path: paths.socket, scope, session: this.#session.id, via: env[MARKER] ?? '' });
       } catch (error) {
         if (!(error instanceof TroupeError) || error.code !== 'unavailable') this.#fail(error);
       }

@@ -6,10 +6,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Frame } from '../../protocol/frame.ts';
 import { decodeHeader, nameKeyOf } from '../../protocol/headers.ts';
 import { member, stringOf, textAt } from '../../protocol/json.ts';
+import { VIA } from '../../protocol/version.ts';
 import type { HostSession } from '../../sessions/host.ts';
 import type { HeaderDeclarations } from './context.ts';
 
 const LONGEST_SHOWN = 64;
+
+/** The name of the daemon that sent the request, if one did. */
+export const viaOf = (headers: IncomingHttpHeaders): string => String(headers[VIA] ?? '');
 
 /** What `Mcp-Method` or `Mcp-Name` say against the body, in a sentence. Neither need be sent. */
 export function mismatchOf(headers: IncomingHttpHeaders, frame: Frame): string | undefined {

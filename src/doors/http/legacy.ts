@@ -5,7 +5,7 @@ import { type Connection, serveConnection } from '../connections.ts';
 import { createQuota } from '../quota.ts';
 import type { HttpContext } from './context.ts';
 import { startEvents, writeLive } from './events.ts';
-import { acceptsEvents, isJson } from './headers.ts';
+import { acceptsEvents, isJson, viaOf } from './headers.ts';
 import { readMessage } from './post.ts';
 import { type HttpRequest, invalid, onGone, refuseBusy, sendEmpty, speaksOurVersion } from './request.ts';
 
@@ -32,6 +32,7 @@ export function createLegacy(door: HttpContext) {
       principal,
       door: 'sse',
       scope,
+      via: viaOf(http.req.headers),
       onFault,
       send: (frame) => writeLive(http, frame),
       onEnded: () => res.end(),

@@ -11,7 +11,7 @@ import { handTo, type Request } from '../answers.ts';
 import { isOwed, NO_LINE, takeApart } from '../batches.ts';
 import type { HttpContext } from './context.ts';
 import { beginExchange } from './exchange.ts';
-import { acceptsBoth, isJson, mismatchOf, paramMismatchOf } from './headers.ts';
+import { acceptsBoth, isJson, mismatchOf, paramMismatchOf, viaOf } from './headers.ts';
 import {
   HEADER_MISMATCH,
   type HttpRequest,
@@ -64,7 +64,13 @@ async function initialize(door: HttpContext, http: HttpRequest, { id, params = N
       if (!sessionOf(door, http, id)) return;
       return invalid(http, 400, 'the session is initialized already; leave out Mcp-Session-Id to begin another', id);
     }
-    const { session, result } = await door.sessions.open({ principal, door: 'http', scope, params });
+    const { session, result } = await door.sessions.open({
+      principal,
+      door: 'http',
+      scope,
+      params,
+      via: viaOf(http.req.headers),
+    });
     sendJson(http, 200, resultFrame(id, result), ['Mcp-Session-Id', session.id]);
   } catch (error) {
     refuseThrown(http, door, error, { id });

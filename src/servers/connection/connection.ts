@@ -22,8 +22,14 @@ import { type Asked, ServerSession, type SessionOptions } from './session.ts';
 export type ConnectionWorld = StdioWorld &
   RemoteWorld & {
     readonly memberOf: (name: string) => Member;
-    /** The session is open: lists may be read, levels set, subscriptions made again. */
-    readonly onOpen: (member: Member, ask: ServerSession['ask'], notify: ServerSession['notify']) => void;
+    /** The session is open, and no call is sent for a while, until what hosts have told the last one is told to it again. */
+    readonly onOpen: (
+      member: Member,
+      ask: ServerSession['ask'],
+      notify: ServerSession['notify'],
+    ) => Promise<unknown> | undefined;
+    /** What the host declares whom this process serves alone, in words that are not ours. */
+    readonly hostCapabilities?: (member: Member) => object;
     /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
@@ -38,6 +44,9 @@ export function serverConnection(world: ConnectionWorld) {
   });
 }
 
+/** How long calls wait for a server that does not answer what it is told again. */
+const RESTORE_MS = 1_000;
+
 class Connection {
   readonly #world: ConnectionWorld;
   readonly #member: Member;
@@ -48,6 +57,7 @@ class Connection {
   readonly #health: Health;
   /** Why the calls in flight are lost when the connection is. */
   #why = 'it was stopped';
+  #isKilled = false;
 
   constructor(world: ConnectionWorld, member: Member, tell: (event: FromConnection) => void) {
     const { lane, config } = member;
@@ -95,6 +105,8 @@ class Connection {
 
   kill(): void {
     const { lane, subscriptions } = this.#member;
+    this.#isKilled = true;
+    this.#member.notify = undefined;
     this.#health.stop();
     subscriptions.disconnect();
     lane.whenIdle(undefined);
@@ -138,7 +150,7 @@ class Connection {
       lane,
       server,
       openMs: config.settings.openMs,
-      via: this.#world.daemon,
+      hostCapabilities: () => this.#world.hostCapabilities?.(this.#member) ?? {},
       send: this.#link.notify,
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,
@@ -184,10 +196,20 @@ class Connection {
 
   #ready(facts: Facts): void {
     this.#member.facts = facts;
+    // A new function for each session: levels and subscriptions of the last session do not hold in this one. They are made
+    // again before any call that waits is let through, which may count on them.
+    const ask: ServerSession['ask'] = (...asked) => this.#session.ask(...asked);
+    const restored = this.#world.onOpen(this.#member, ask, this.#session.notify);
+    if (!restored) return this.#opened();
+    const patience = new Promise((resolve) => setTimeout(resolve, RESTORE_MS).unref());
+    void Promise.race([restored, patience]).then(() => this.#opened());
+  }
+
+  #opened(): void {
+    if (this.#isKilled) return;
+    this.#member.notify = (method, params) => this.#link.hasRoom() && this.#session.notify(method, params);
     this.#tell({ type: 'connection.ready' });
     this.#health.start();
-    // A new function for each session: levels and subscriptions of the last session do not hold in this one.
-    this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
   }
 
   #ended(why: string, isFinal: boolean): void {

@@ -2,7 +2,7 @@
 
 import type { Progress } from '../../calls/request.ts';
 import { member } from '../../protocol/json.ts';
-import type { ServerNotification } from '../../protocol/methods.ts';
+import { isForeignNotification, type ServerNotification } from '../../protocol/methods.ts';
 import { readTask, type TaskReport } from './task-report.ts';
 
 export type Notice =
@@ -14,6 +14,8 @@ export type Said =
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
   | { readonly type: 'listChanged'; readonly capability: string }
   | { readonly type: 'updated'; readonly uri: string; readonly params: Buffer }
+  /** One that MCP does not have. */
+  | { readonly type: 'foreign'; readonly method: string; readonly params: Buffer }
   | { readonly type: 'elicited'; readonly elicitationId: string; readonly params: Buffer };
 type Withdrawn = { readonly type: 'withdrawn'; readonly id: string };
 /** The status of a task of the server's own. */
@@ -53,7 +55,11 @@ const READERS: ReadonlyMap<string, (params: Buffer) => Reading> = new Map(
 );
 
 export function readNotice(method: string, params: Buffer): Reading {
-  return READERS.get(method)?.(params) ?? `an unknown notification ${method.slice(0, 60)}`;
+  const read = READERS.get(method);
+  if (read) return read(params);
+  return isForeignNotification(method)
+    ? { type: 'foreign', method, params }
+    : `an unknown notification ${method.slice(0, 60)}`;
 }
 
 function readProgress({ progressToken, progress, total, message }: Record<string, unknown>): Reading {

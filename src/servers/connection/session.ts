@@ -10,7 +10,7 @@ import { errorFrame, notificationFrame, resultFrame } from '../../protocol/compo
 import { codecOf, type Era, eraOf, LATEST } from '../../protocol/eras.ts';
 import { type Failure, rpcCodeOf, TroupeError } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
-import { VERSION, VIA } from '../../protocol/version.ts';
+import { NAME, VERSION } from '../../protocol/version.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
 import type { OwnTasks } from './own-tasks.ts';
 import { relatedTask, withoutRelated, withRelated } from './task-report.ts';
@@ -35,10 +35,10 @@ export type SessionOptions = {
   /** Progress of a call that has ended, which is no fault of the server, or progress that goes backwards. */
   readonly onLateProgress: (line: Buffer) => void;
   readonly openMs: number;
+  /** Where one host alone is served: what it declares that troupe has no word for. */
+  readonly hostCapabilities?: () => object;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
-  /** The name of this daemon: a daemon that is configured to serve itself is recognized by it. */
-  readonly via?: string | undefined;
 };
 
 /** A request of the server. */
@@ -88,15 +88,14 @@ export class ServerSession {
 
   /** Also a second time, when the server has forgotten the first session and with it the questions that it had asked. */
   async open(): Promise<void> {
-    const { via, openMs, send, onNegotiated, onReady, onRefused } = this.#options;
+    const { openMs, send, onNegotiated, onReady, onRefused } = this.#options;
     this.#withdrawAll();
     const answer = await this.ask(
       'initialize',
       {
         protocolVersion: LATEST,
-        capabilities: CAPABILITIES,
-        clientInfo: { name: 'troupe', version: VERSION },
-        _meta: { [VIA]: via },
+        capabilities: { ...this.#options.hostCapabilities?.(), ...CAPABILITIES },
+        clientInfo: { name: NAME, version: VERSION },
       },
       openMs,
     );
@@ -200,8 +199,11 @@ export class ServerSession {
 
 type Initialized = { protocolVersion?: unknown; capabilities?: unknown; serverInfo?: unknown; instructions?: unknown };
 
+/** What a server says of itself beyond our words is kept for as long as it is open, so its size is bounded. */
+const MAX_OTHERS = 65_536;
+
 function factsOf(answer: Buffer): Facts | string {
-  const { protocolVersion, capabilities, serverInfo, instructions } = parsed(answer) as Initialized;
+  const { protocolVersion, capabilities, serverInfo, instructions, ...others } = parsed(answer) as Initialized;
   const era = typeof protocolVersion === 'string' ? eraOf(protocolVersion) : undefined;
   if (!era)
     return `it speaks MCP ${JSON.stringify(protocolVersion)?.slice(0, 40)}, which troupe does not know; update troupe or the server`;
@@ -218,6 +220,7 @@ function factsOf(answer: Buffer): Facts | string {
     version: String(info.version ?? ''),
     info: { name: '', version: '', ...info },
     ...(typeof instructions === 'string' && { instructions }),
+    ...(JSON.stringify(others).length <= MAX_OTHERS && { others }),
   };
 }
 

@@ -2,7 +2,6 @@
 // and answers one challenge. What goes wrong before a response is one of four kinds of trouble.
 
 import { Pool } from 'undici';
-import type { RemoteServer } from '../../config/schema.ts';
 import { sentence } from '../../protocol/failures.ts';
 import { type Address, hostOf, pathWithin } from './address.ts';
 import { type Authorizer, isChallenge } from './authorizer.ts';
@@ -31,12 +30,12 @@ const NOT_OURS_TO_SEND = /^(connection|keep-alive|transfer-encoding|content-leng
 export class Client {
   readonly #ports: Ports;
 
-  constructor(address: Address, config: RemoteServer, authorizer: Authorizer) {
+  constructor(address: Address, headers: Record<string, string>, authorizer: Authorizer) {
     this.#ports = {
       address,
       authorizer,
       pool: new Pool(address.origin, { connect: { timeout: CONNECT_MS }, bodyTimeout: 0, headersTimeout: 0 }),
-      headers: lowered(config.headers),
+      headers: lowered(headers),
       running: new Set(),
     };
   }
@@ -65,7 +64,7 @@ type Ports = {
   readonly address: Address;
   readonly authorizer: Authorizer;
   readonly pool: Pool;
-  /** Those of the configuration. */
+  /** Those of the configuration, and the daemon's name. */
   readonly headers: Record<string, string>;
   readonly running: Set<Exchange>;
 };

@@ -3,8 +3,10 @@
 
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { RemoteServer } from '../../config/schema.ts';
+import { VIA } from '../../protocol/version.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
+import { daemonOf } from '../stdio/mark.ts';
 import { addressOf } from './address.ts';
 import { type Authorizer, staticAuthorizer } from './authorizer.ts';
 import { Client } from './client.ts';
@@ -16,6 +18,8 @@ import { WebSocketLink } from './websocket.ts';
 
 export type RemoteWorld = {
   readonly catalog: Catalog;
+  /** The name of this daemon: a daemon that is configured to serve itself recognizes itself by it. */
+  readonly daemon: string;
   /** The authorizer of a server that may need a login; without it the headers of the configuration are sent. */
   readonly authorizerOf?: ((member: Member) => Authorizer) | undefined;
 };
@@ -27,8 +31,9 @@ export function remoteLink(world: RemoteWorld, member: Member, config: RemoteSer
   const address = addressOf(config);
   if (typeof address === 'string') return deadLink(address, events);
   const authorizer = world.authorizerOf?.(member) ?? staticAuthorizer(config);
+  const headers = { ...config.headers, [VIA]: daemonOf(world.daemon) };
   if (config.transport === 'ws') {
-    const link = new WebSocketLink({ address, config, authorizer, events });
+    const link = new WebSocketLink({ address, config, headers, authorizer, events });
     return bound(() => link);
   }
 
@@ -36,7 +41,7 @@ export function remoteLink(world: RemoteWorld, member: Member, config: RemoteSer
   const shared = {
     address,
     events,
-    client: new Client(address, config, authorizer),
+    client: new Client(address, headers, authorizer),
     maxBytes: settings.maxFrameBytes,
     say: failures(member.server, address.where),
     maxPosts: Math.min(settings.maxInFlight, MAX_POSTS),

@@ -12,6 +12,7 @@ import { type Authorizer, isChallenge } from './authorizer.ts';
 export type WebSocketOptions = {
   readonly address: Address;
   readonly config: RemoteServer;
+  readonly headers: Record<string, string>;
   readonly authorizer: Authorizer;
   readonly events: LinkEvents;
 };
@@ -43,7 +44,7 @@ export class WebSocketLink implements Link {
   async #connect(isSecond: boolean): Promise<void> {
     const { address, config, authorizer, events } = this.#options;
     const { settings } = config;
-    const headers = { ...config.headers, ...(await authorizer.headers()) };
+    const headers = { ...this.#options.headers, ...(await authorizer.headers()) };
     if (this.#isOver) return;
     const socket = new WebSocket(address.url, ['mcp'], {
       headers,

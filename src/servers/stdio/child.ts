@@ -2,8 +2,8 @@
 // may see of our environment. Its goodbye is a ladder: close stdin, SIGTERM to the group, SIGKILL to the group.
 
 import { execa } from 'execa';
+import { MARKER } from '../../protocol/version.ts';
 import { type Cage, NO_CAGE } from './cage.ts';
-import { MARKER } from './strays.ts';
 
 export type ChildOptions = {
   readonly command: string;
@@ -138,7 +138,8 @@ const isWayBack = (name: string): boolean => /^(TROUPE|NATS)_/.test(name);
 
 /**
  * What a server's process gets to see of our environment: little. Its secrets are the ones its configuration names, never
- * the ones that happened to be in the daemon's shell.
+ * the ones that happened to be in the daemon's shell. The marker is on every descendant of this daemon, so that the next
+ * daemon finds those that left their process group.
  */
 export function childEnvironment(
   own: NodeJS.ProcessEnv,

@@ -2,13 +2,12 @@
 // the environment that it was started with, its cgroup, and its limits. Other systems do not let us look.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { MARKER } from '../../protocol/version.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import { marksIn } from './cgroup.ts';
 import { lifeIn, lifeOf, limitIn } from './limit-mark.ts';
 import { daemonOf, isLiving } from './mark.ts';
 
-/** Marks every descendant of this daemon that keeps its environment. */
-export const MARKER = 'TROUPE_DAEMON';
 /** Who is being ended may fork; a process that outruns this is held by nobody but a cgroup. */
 const MOST_ROUNDS = 10;
 
