@@ -2,9 +2,7 @@
 // The token stands in files of mode 0600 only; never in broker.json, in a log or on a command line.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createWriteStream, type WriteStream } from 'node:fs';
-import { link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Identity } from '../store/process-identity.ts';
 
@@ -22,7 +20,7 @@ export type BrokerFiles = {
   /** Keeps the port only. */
   forgetPid(port: number): Promise<void>;
   configure(port: number, maxPayloadBytes: number): Promise<void>;
-  openLog(): Promise<WriteStream>;
+  openLog(): Promise<FileHandle>;
   /** The pid that the server wrote itself; 0 if it wrote none. */
   writtenPid(): Promise<number>;
 };
@@ -65,9 +63,7 @@ export async function brokerFiles(directory: string): Promise<BrokerFiles> {
         ({ size }) => size,
         () => 0,
       );
-      const log = createWriteStream(logPath, { flags: bytes > MAX_LOG_BYTES ? 'w' : 'a', mode: 0o600 });
-      await once(log, 'open');
-      return log;
+      return open(logPath, bytes > MAX_LOG_BYTES ? 'w' : 'a', 0o600);
     },
     writtenPid: async () => Number(await readIfThere(path('nats-server.pid'))) || 0,
   };

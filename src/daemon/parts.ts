@@ -17,6 +17,7 @@ import { VERSION } from '../protocol/version.ts';
 import { endMarked } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
+import { outlasting } from '../world/limits.ts';
 import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
@@ -190,7 +191,7 @@ async function closeDoors({ paths, built: { heart, serving, doors } }: Assembly)
 
 async function closeServers({ paths, log, built }: Assembly): Promise<void> {
   await built.serving?.close();
-  const runaways = await endMarked(markerOf(paths));
+  const runaways = await outlasting(() => endMarked(markerOf(paths)));
   if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
 }
 

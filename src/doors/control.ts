@@ -60,6 +60,8 @@ function listen(server: Server, path: string, connections: Set<Connection>): Pro
       reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
     });
     server.listen(path, () => {
+      // No descriptor is left for one more connection, for instance: those that are there go on, and the next may be taken.
+      server.on('error', () => {});
       chmodSync(path, 0o600);
       const close = async () => {
         server.close();
