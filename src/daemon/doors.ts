@@ -59,7 +59,12 @@ export async function openDoors(options: SharedOptions, parts: DoorsParts) {
   };
   const onFault = (error: unknown) => log.logger.error(sentence(error));
   const mcp = pipeDoor({ world: realWorld, sessions, onFault });
-  const control: ControlDoor = await openControl({ path: paths.socket, ports, mcp });
+  const control: ControlDoor = await openControl({
+    path: paths.socket,
+    ports,
+    mcp,
+    maxConnections: options.shares.control,
+  });
   const watcher = configuration.watch(reloading);
   void announce(options, parts, hosts);
 

@@ -17,7 +17,7 @@ import { VERSION } from '../protocol/version.ts';
 import { endMarked } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
-import { outlasting } from '../world/limits.ts';
+import { outlasting, readLimits, sharesOf } from '../world/limits.ts';
 import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { markerOf, sweepLeftovers } from './leftovers.ts';
@@ -54,8 +54,11 @@ const HEARTBEAT_MS = 5_000;
 export function assemble(options: PartsOptions): Assembly {
   const { paths, env, log, config } = options;
   const built: Partial<Built> = {};
+  const limits = readLimits();
   return {
     ...options,
+    limits,
+    shares: sharesOf(limits),
     name: daemonName(hostname(), paths.instance),
     startedAt: Date.now(),
     subjects: subjects(config.nats.subject),

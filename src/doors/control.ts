@@ -20,6 +20,8 @@ export type ControlOptions = {
   readonly ports: Ports;
   /** Turns a connection into an MCP session of its own. */
   readonly mcp?: PipeDoor;
+  /** Those beyond are closed unheard. */
+  readonly maxConnections?: number;
 };
 export type ControlDoor = { close(): Promise<void> };
 type Connection = { finish(): void };
@@ -29,7 +31,7 @@ const EMPTY = Buffer.from('{}');
 const CANCELLED = new TroupeError('cancelled', 'the caller cancelled it');
 const GONE = new TroupeError('cancelled', 'the caller went away');
 
-export function openControl({ path, ports, mcp }: ControlOptions): Promise<ControlDoor> {
+export function openControl({ path, ports, mcp, maxConnections }: ControlOptions): Promise<ControlDoor> {
   const connections = new Set<Connection>();
   const server = createServer((socket) => {
     const connection = serve(socket, ports, mcp);
@@ -37,6 +39,7 @@ export function openControl({ path, ports, mcp }: ControlOptions): Promise<Contr
     socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
   });
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
   ownDirectory(dirname(path));
   rmSync(path, { force: true }); // left by a daemon that was killed: we hold the lock, so nobody listens there
   return listen(server, path, connections);

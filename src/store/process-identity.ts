@@ -32,7 +32,8 @@ async function startTimeFromProc(pid: number): Promise<string | undefined> {
 
 async function startTimeFromPs(pid: number): Promise<string | undefined> {
   if (process.platform === 'linux') return undefined;
-  const [, state, started] = /^\s*(\S+)\s+(.+)$/.exec(await run('ps', ['-o', 'stat=,lstart=', '-p', String(pid)])) ?? [];
+  const [, state, started] =
+    /^\s*(\S+)\s+(.+)$/.exec(await run('ps', ['-o', 'stat=,lstart=', '-p', String(pid)])) ?? [];
   return !started || state?.startsWith('Z') ? undefined : started.trim();
 }
 

@@ -8,8 +8,12 @@ const orders = Object.entries(ERRNOS).flatMap(([syscall, errnos]) =>
   errnos.map((errno): Order => ({ syscall: syscall as Syscall, errno, times: 3 })),
 );
 
-it.runIf(hasFaults)('goes on, answers every call and is well again, whatever the kernel refuses', async () => {
-  const told = await faultRounds(orders);
-  expect(told.failed).toBeGreaterThan(orders.length);
-  expect(told.answered).toBeGreaterThan(told.refused);
-}, 120_000);
+it.runIf(hasFaults)(
+  'goes on, answers every call and is well again, whatever the kernel refuses',
+  async () => {
+    const told = await faultRounds(orders);
+    expect(told.failed).toBeGreaterThan(orders.length);
+    expect(told.answered).toBeGreaterThan(told.refused);
+  },
+  120_000,
+);

@@ -195,8 +195,7 @@ describe('in every reachable configuration', () => {
         event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
     );
     check(
-      (step) =>
-        stateOf(step.to) === 'waiting.resting' && stateOf(step.from) !== 'waiting.resting' && !isShort(step),
+      (step) => stateOf(step.to) === 'waiting.resting' && stateOf(step.from) !== 'waiting.resting' && !isShort(step),
       ({ from, to }, name) => {
         expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
         expect(to.context.recent, name).toBe(from.context.recent + 1);
