@@ -38,7 +38,10 @@ export function keepRoom(server: Server, most: number, world: World): Room {
     socket.once('close', () => guests.delete(socket));
     if (guests.size <= most) return;
     const leaving = leastNeeded(guests, socket, world.now());
-    if (leaving) return void leaving.destroy();
+    if (leaving) {
+      guests.delete(leaving); // it closes in a later turn, and must not be chosen again
+      return void leaving.destroy();
+    }
     refused.add(socket);
     world.after(LAST_WORDS_MS, () => socket.destroy());
   });
