@@ -99,7 +99,7 @@ export async function answers(port: number, { token, serverName }: BrokerFiles):
 export function unusedPort(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const listener = createServer();
-    listener.once('error', () => resolve(undefined));
+    listener.on('error', () => resolve(undefined));
     listener.listen(port, '127.0.0.1', () => {
       const address = listener.address();
       listener.close(() => resolve(typeof address === 'object' && address ? address.port : undefined));

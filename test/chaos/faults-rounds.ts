@@ -16,10 +16,21 @@ import { checkRemains } from './remains.ts';
 export type Order = Fault & { readonly syscall: Syscall };
 export type Told = { failed: number; answered: number; refused: number };
 
-type Stage = { readonly d: Daemon; readonly order: Faults; readonly told: Told; host: RawHost; reloads: number };
+type Stage = {
+  readonly d: Daemon;
+  readonly order: Faults;
+  readonly told: Told;
+  readonly host: RawHost;
+  reloads: number;
+  /** The servers of the configuration as it was written last. */
+  expected: string[];
+};
 
 const LOCAL = ['echo', 'other', 'calm'];
 const RESTART = { restart: { intensity: 1_000, periodMs: 1_000, backoffMs: [50] }, stdinMs: 100, termMs: 100 };
+
+/** Those that nothing in a round asks for. */
+export const UNASKED: readonly Syscall[] = ['rename', 'thread'];
 
 /** How often system calls have failed, and how many calls were answered well or with an error. */
 export async function faultRounds(orders: readonly Order[], repeats = 1): Promise<Told> {
@@ -30,7 +41,7 @@ export async function faultRounds(orders: readonly Order[], repeats = 1): Promis
   const servers = { ...Object.fromEntries(LOCAL.map((name) => [name, fixture('echo', RESTART)])), far: urlOf(far) };
   try {
     await using d = await daemon({ servers, env: order.env });
-    const stage: Stage = { d, order, told, host: await rawHost(`${await d.http()}/mcp`), reloads: 0 };
+    const stage: Stage = { d, order, told, host: await rawHost(`${await d.http()}/mcp`), reloads: 0, expected: [] };
     const { pid } = d;
     for (const each of orders) {
       order.set(each.syscall, each);
@@ -56,6 +67,7 @@ async function work(stage: Stage, servers: Record<string, object>): Promise<void
   const control = (method: string, params: object = {}) =>
     askControl(join(d.state, 'control.sock'), method, params).catch(() => {}); // refused, or not accepted
   const extra = stage.reloads++ % 2 === 0 ? { extra: fixture('echo', RESTART) } : {};
+  stage.expected = Object.keys({ ...servers, ...extra });
   await d.write({ ...servers, ...extra });
   await Promise.all([
     ...[...LOCAL, 'far', 'far'].map((name) => call(stage, name)),
@@ -102,7 +114,9 @@ async function newcomer(d: Daemon): Promise<void> {
 async function isWell(stage: Stage, after: string): Promise<void> {
   const { d } = stage;
   await eventually(async () => {
-    const { servers, store, bus, http } = await d.status();
+    const { servers, store, bus, http, ...whole } = await d.status();
+    expect([after, whole.daemon.configError]).toEqual([after, null]);
+    expect(servers.map(({ name }) => name).sort()).toEqual(stage.expected.toSorted());
     for (const { name, state, lastError } of servers) {
       // A command that may not be run is no shortage: it waits for a person.
       if (state === 'failed') await askControl(join(d.state, 'control.sock'), 'start', { server: name });

@@ -216,7 +216,7 @@ async function copyPrivately(from: string, to: string): Promise<void> {
 
 export type Daemon = Awaited<ReturnType<typeof daemon>>;
 type Status = {
-  daemon: { pid: number; state: string; version: string };
+  daemon: { pid: number; state: string; version: string; configError: string | null };
   bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number };
   store: { state: string; message: string };
   http: { state: string; url: string | null; error?: string };
