@@ -38,7 +38,8 @@ export function nodeCheck(version: string): Check {
 export function descriptorCheck(limits: Limits): Check {
   const { hosts, servers } = sharesOf(limits);
   const most = Number.isFinite(limits.descriptors) ? limits.descriptors : 'no limit of';
-  const detail = `${most} descriptors: for ${hosts} connections of hosts and ${servers} processes of servers`;
+  const processes = Number.isFinite(servers) ? servers : 'as many';
+  const detail = `${most} descriptors: for ${hosts} connections of hosts and ${processes} processes of servers`;
   if (limits.descriptors >= LEAST_DESCRIPTORS) return { name: 'limits', state: 'ok', detail };
   return { name: 'limits', state: 'warn', detail, remedy: `raise ulimit -n to ${LEAST_DESCRIPTORS} or more` };
 }
