@@ -39,14 +39,25 @@ export type FromConnection =
   | { type: 'connection.quiet' }
   | { type: 'connection.refused'; why: string }
   | { type: 'connection.unauthorized'; why: string }
+  | { type: 'connection.short'; why: string }
   | { type: 'connection.closed'; why: string };
 export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
 
 type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
-type Context = { spec: ServerSpec; next: Destination; restarts: number; recent: number; why: string };
+type Context = {
+  spec: ServerSpec;
+  next: Destination;
+  restarts: number;
+  recent: number;
+  /** Attempts in a row for which the machine had too little of something, as far as their number matters. */
+  shortages: number;
+  why: string;
+};
 
 /** An outage is not made worse by callers: so long passes at least between two attempts that they want. */
 const HURRY_MS = 100;
+/** The waits between attempts while the machine is short of something. No fault of the server's, so it is tried without end. */
+const SHORTAGE_MS = [250, 500, 1_000, 2_000];
 
 const notProvided = () => {
   throw new Error('server: the connection was not provided');
@@ -64,6 +75,8 @@ const server = setup({
       why: ({ context, event }) =>
         `${event.type === 'connection.unauthorized' ? `${event.why}; ` : ''}run troupe login ${context.spec.name}`,
     }),
+    countShortage: assign({ shortages: ({ context }) => Math.min(context.shortages + 1, SHORTAGE_MS.length) }),
+    endShortage: assign({ shortages: 0 }),
     forgive: assign({ recent: 0, why: '' }),
     drainConnection: sendTo('connection', { type: 'drain' }),
     closeConnection: sendTo('connection', { type: 'close' }),
@@ -85,11 +98,14 @@ const server = setup({
     drain: ({ context }) => context.spec.drainMs,
     close: ({ context }) => context.spec.closeMs,
     period: ({ context }) => context.spec.restart.periodMs,
-    backoff: ({ context: { spec, recent } }) =>
-      spec.restart.backoffMs[Math.min(recent, spec.restart.backoffMs.length) - 1] ?? 0,
+    backoff: ({ context: { spec, recent, shortages } }) =>
+      shortages > 0 ? nth(SHORTAGE_MS, shortages) : nth(spec.restart.backoffMs, recent),
     hurry: ({ context: { spec } }) => Math.min(spec.restart.backoffMs[0] ?? 0, HURRY_MS),
   },
 });
+
+/** The wait before the attempt of that number; the last one is for all that follow. */
+const nth = (waits: readonly number[], attempt: number): number => waits[Math.min(attempt, waits.length) - 1] ?? 0;
 
 const headFor = (next: Destination) => ({ type: 'headFor', params: next }) as const;
 
@@ -102,6 +118,7 @@ const leaving = {
   wanted: { guard: { type: 'headsFor', params: 'asleep' }, actions: headFor('up') },
   'connection.closed': '#server.closed',
   'connection.refused': '#server.closed',
+  'connection.short': '#server.closed',
   'connection.unauthorized': '#server.closed',
   'xstate.error.actor.connection': '#server.closed',
 } as const;
@@ -110,7 +127,7 @@ const leaving = {
 
 export const serverMachine = server.createMachine({
   id: 'server',
-  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, why: '' }),
+  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '' }),
   initial: 'stopped',
   on: { 'restart.forgotten': { actions: 'forgetRestart' } },
   states: {
@@ -128,6 +145,10 @@ export const serverMachine = server.createMachine({
         'connection.closed': { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
         // A server that speaks no version of ours, or a command that does not exist, will not mend by trying again.
         'connection.refused': { target: 'failed', actions: { type: 'blame', params: ({ event }) => event.why } },
+        'connection.short': {
+          target: 'waiting',
+          actions: ['countShortage', { type: 'blame', params: ({ event }) => event.why }],
+        },
         // Only a person can mend this one, so it says how.
         'connection.unauthorized': { target: 'needsLogin', actions: 'askForLogin' },
         remove: { target: '.closing', actions: headFor('gone') },
@@ -142,7 +163,7 @@ export const serverMachine = server.createMachine({
           after: { open: { target: '#server.down', actions: { type: 'blame', params: 'did not open in time' } } },
         },
         ready: {
-          entry: { type: 'blame', params: '' },
+          entry: [{ type: 'blame', params: '' }, 'endShortage'],
           on: {
             stop: { target: 'draining', actions: headFor('stopped') },
             restart: { target: 'draining', actions: headFor('up') },
@@ -167,9 +188,15 @@ export const serverMachine = server.createMachine({
         { target: 'stopped' },
       ],
     },
-    down: { always: [{ guard: 'mayRestart', target: 'waiting' }, { target: 'failed' }] },
+    // It could be opened, whatever became of it then.
+    down: {
+      entry: 'endShortage',
+      always: [
+        { guard: 'mayRestart', target: 'waiting', actions: ['countRestart', 'forgetLater'] },
+        { target: 'failed' },
+      ],
+    },
     waiting: {
-      entry: ['countRestart', 'forgetLater'],
       after: { backoff: 'up' },
       on: { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone' },
       initial: 'resting',

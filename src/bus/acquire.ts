@@ -1,11 +1,13 @@
 // A nats-server to run: one that is already on this machine, else one fetched into the cache. No root needed.
 // No fetched binary is run before it is vouched for: a pinned checksum for the release, apt's signatures for the package.
 
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { execa } from 'execa';
+import { promisify } from 'node:util';
 import { sentence, TroupeError } from '../protocol/failures.ts';
+import { outlasting } from '../world/limits.ts';
 
 export type NatsServer = { readonly path: string; readonly version: string };
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,6 +21,7 @@ const PINNED: Release = {
     arm64: 'b724db99fefbf8f5c808baa82819ee50350aee9734017e4a478f7e545cef3ab6',
   },
 };
+const MAX_OUTPUT = 16 * 2 ** 20;
 const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 // Debian installs into /usr/sbin, which is often not on a user's PATH.
 const USUAL_PLACES = ['/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
@@ -77,7 +80,7 @@ async function fromRelease({ env, onProgress, release = PINNED }: Fetching, dire
   if (createHash('sha256').update(archive).digest('hex') !== sha256)
     throw new Error(`the checksum of nats-server ${release.version} is wrong`);
   await writeFile(join(directory, 'release.tar.gz'), archive);
-  await execa('tar', ['-xzf', 'release.tar.gz', '--no-same-owner'], { cwd: directory, ...quietly(env) });
+  await run('tar', ['-xzf', 'release.tar.gz', '--no-same-owner'], { cwd: directory, ...quietly(env) });
   return join(directory, name, 'nats-server');
 }
 
@@ -108,7 +111,7 @@ async function fromDebian({ env, onProgress }: Fetching, directory: string): Pro
   await mkdir(join(directory, 'state/lists/partial'), { recursive: true });
   const apt = (command: string[], more: string[] = []) => {
     const options = [...settings, ...more].flatMap((setting) => ['-o', setting]);
-    return execa('apt-get', ['-q', ...options, ...command], { cwd: directory, ...quietly(env) }).catch((cause) => {
+    return run('apt-get', ['-q', ...options, ...command], { cwd: directory, ...quietly(env) }).catch((cause) => {
       throw new Error(cause.code === 'ENOENT' ? 'there is no apt-get here' : `apt-get ${command[0]} failed`, { cause });
     });
   };
@@ -122,7 +125,7 @@ async function fromDebian({ env, onProgress }: Fetching, directory: string): Pro
   }
   const deb = (await readdir(directory)).find((file) => file.endsWith('.deb'));
   if (!deb) throw new Error('apt-get downloaded no package');
-  await execa('dpkg-deb', ['-x', deb, 'package'], { cwd: directory, ...quietly(env) });
+  await run('dpkg-deb', ['-x', deb, 'package'], { cwd: directory, ...quietly(env) });
   return join(directory, 'package/usr/sbin/nats-server');
 }
 
@@ -139,7 +142,7 @@ async function install(binary: string, cacheDir: string): Promise<NatsServer> {
 async function versionOf(path: string): Promise<string | undefined> {
   try {
     await access(path, constants.X_OK);
-    const { stdout } = await execa(path, ['--version'], { timeout: 5_000, stdin: 'ignore' });
+    const { stdout } = await run(path, ['--version'], { timeout: 5_000 });
     return /nats-server: v(\S+)/.exec(stdout)?.[1];
   } catch {
     return undefined; // not there, or not a nats-server
@@ -148,7 +151,13 @@ async function versionOf(path: string): Promise<string | undefined> {
 
 const quietly = (env: Environment) => ({
   env: { ...env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
-  extendEnv: false,
-  stdin: 'ignore' as const,
   timeout: 120_000,
 });
+
+/** A machine that is short of something has no process for it at the moment, which says nothing of the command. */
+const run = (command: string, args: readonly string[], options: object) =>
+  outlasting(() => {
+    const running = promisify(execFile)(command, args, { encoding: 'utf8', maxBuffer: MAX_OUTPUT, ...options });
+    running.child.stdin?.end();
+    return running;
+  });

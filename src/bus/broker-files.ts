@@ -2,16 +2,7 @@
 // The token stands in files of mode 0600 only; never in broker.json, in a log or on a command line.
 
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  constants,
-  createWriteStream,
-  fstatSync,
-  ftruncateSync,
-  linkSync,
-  rmSync,
-  type WriteStream,
-  writeFileSync,
-} from 'node:fs';
+import { constants, fstatSync, ftruncateSync, linkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openOwn, ownDirectory, readOwn, writeOwn } from '../files/own.ts';
 import type { Identity } from '../store/process-identity.ts';
@@ -30,7 +21,8 @@ export type BrokerFiles = {
   /** Keeps the port only. */
   forgetPid(port: number): void;
   configure(port: number, maxPayloadBytes: number): void;
-  openLog(): WriteStream;
+  /** A descriptor, which its taker closes. */
+  openLog(): number;
   /** The pid that the server wrote itself; 0 if it wrote none. */
   writtenPid(): number;
 };
@@ -75,7 +67,7 @@ export function brokerFiles(directory: string): BrokerFiles {
     openLog() {
       const fd = openOwn(logPath, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
       if (fstatSync(fd).size > MAX_LOG_BYTES) ftruncateSync(fd);
-      return createWriteStream(logPath, { fd });
+      return fd;
     },
     writtenPid: () => Number(readIfThere(path('nats-server.pid'))) || 0,
   };

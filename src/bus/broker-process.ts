@@ -1,8 +1,9 @@
 // The process of the managed nats-server: launched, identified by more than its pid, asked whether it serves, ended.
 
+import { spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { execa } from 'execa';
 import { connect } from 'nats';
 import { type Identity, isSame, processIdentity } from '../store/process-identity.ts';
 import type { BrokerFiles } from './broker-files.ts';
@@ -15,31 +16,38 @@ const POLL_MS = 500;
 
 /** Undefined when the server cannot start, or when another process took the port. */
 export async function launch(binary: string, files: BrokerFiles, port: number): Promise<Living | undefined> {
-  const log = files.openLog();
-  const server = execa(binary, ['-c', files.configPath], {
-    // Its own process group and no parent to die with: a daemon that is killed must not cut its clients.
-    detached: true,
-    cleanup: false,
-    reject: false,
-    stdio: ['ignore', log, log],
-    env: {},
-    extendEnv: false,
-  });
-  server.unref();
-  log.destroy();
-  let hasEnded = false;
-  const ended = server.then(() => {
+  const { pid, ended } = begin(binary, files);
+  let hasEnded = pid === undefined;
+  void ended.then(() => {
     hasEnded = true;
   });
   const deadline = Date.now() + READY_MS;
-  while (!hasEnded && Date.now() < deadline) {
-    const identity = (await answers(port, files)) && server.pid ? await processIdentity(server.pid) : undefined;
-    if (identity && server.pid) return { port, pid: server.pid, ...identity, ended };
+  while (pid !== undefined && !hasEnded && Date.now() < deadline) {
+    const identity = (await answers(port, files)) ? await processIdentity(pid) : undefined;
+    if (identity) return { port, pid, ...identity, ended };
     await Promise.race([ended, wait(20)]);
   }
-  server.kill('SIGKILL');
+  if (pid !== undefined && !hasEnded) kill(pid, 'SIGKILL');
   await ended;
   return undefined;
+}
+
+/** Without a pid there is no process; then it has ended. */
+function begin(binary: string, files: BrokerFiles) {
+  const log = files.openLog();
+  try {
+    // Its own process group and no parent to die with: a daemon that is killed must not cut its clients.
+    const stdio = ['ignore' as const, log, log];
+    const server = spawn(binary, ['-c', files.configPath], { detached: true, stdio, env: {} });
+    // Before anything is waited for: the event comes in this turn when the kernel refused the process.
+    const ended = new Promise<void>((resolve) => {
+      server.once('exit', () => resolve()).once('error', () => resolve());
+    });
+    server.unref();
+    return { pid: server.pid, ended };
+  } finally {
+    closeSync(log);
+  }
 }
 
 /** The process of that pid, if it has the expected start time and boot. */
@@ -92,7 +100,7 @@ export async function answers(port: number, { token, serverName }: BrokerFiles):
 export function unusedPort(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const listener = createServer();
-    listener.once('error', () => resolve(undefined));
+    listener.on('error', () => resolve(undefined));
     listener.listen(port, '127.0.0.1', () => {
       const address = listener.address();
       listener.close(() => resolve(typeof address === 'object' && address ? address.port : undefined));

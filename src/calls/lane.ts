@@ -105,7 +105,8 @@ export class Lane implements Owner {
     const request = this.#requests.begin(call, this, this.#settings);
     this.#lastActiveAt = request.startedAt;
     const need = this.#permits.needOf(call);
-    if (need !== 'clear' && this.#requests.parkedAt(call.server) >= this.#settings.maxQueued)
+    if (this.#requests.isTooMuch(call)) this.#refuse(request, this.#say.heavy(this.#requests.bytes));
+    else if (need !== 'clear' && this.#requests.parkedAt(call.server) >= this.#settings.maxQueued)
       this.#refuse(request, this.#say.busy(this.#settings.maxQueued));
     else this.#drive(request, need);
     return hasEnded(request) ? undefined : request;

@@ -61,6 +61,12 @@ export function outcomes(server: string) {
     },
     busy: (queued: number): Outcome =>
       fail('busy', 'not sent', `server ${server} has ${queued} calls waiting; try later or raise maxQueued`),
+    heavy: (bytes: number): Outcome =>
+      fail(
+        'busy',
+        'not sent',
+        `calls of ${bytes} bytes wait for their answers; send this one again when some have theirs`,
+      ),
   };
 }
 

@@ -11,16 +11,22 @@ export type RequestsOptions = {
   readonly world: World;
   /** A bug of ours: an actor or a reservation threw. */
   readonly onCrash: (error: unknown) => void;
+  /** How many bytes the calls that are not answered yet may have together. */
+  readonly maxBytes?: number;
 };
+
+/** A call of this size waits for its turn however many large ones do: how many may wait bounds what they take. */
+const SMALL_BYTES = 65_536;
 export type Requests = ReturnType<typeof createRequests>;
 
-export function createRequests({ driver, world, onCrash }: RequestsOptions) {
+export function createRequests({ driver, world, onCrash, maxBytes = Number.POSITIVE_INFINITY }: RequestsOptions) {
   const drive = driver === 'actor' ? actorDriver(onCrash) : tableDriver;
   const deadlines = createDeadlines<InFlight>((request) => request.owner.overdue(request), world);
   /** By principal and request id: the principal who made a call may cancel it, and nobody else. */
   const cancellable = new Map<string, InFlight>();
   /** By server: those that wait for somebody's word and are at no process. */
   const parked = new Map<string, Set<InFlight>>();
+  let bytes = 0;
 
   return {
     drive,
@@ -29,6 +35,7 @@ export function createRequests({ driver, world, onCrash }: RequestsOptions) {
     onCrash,
     begin(call: Call, owner: Owner, limits: Limits): InFlight {
       const request = newRequest(call, owner, limits, world.now());
+      bytes += call.params.length;
       deadlines.add(request);
       if (call.isCancellable) cancellable.set(keyOf(call.principal, call.requestId), request);
       return request;
@@ -36,10 +43,17 @@ export function createRequests({ driver, world, onCrash }: RequestsOptions) {
     end(request: InFlight): void {
       const { call } = request;
       deadlines.remove(request);
+      bytes -= call.params.length;
       if (!call.isCancellable) return;
       const key = keyOf(call.principal, call.requestId);
       if (cancellable.get(key) === request) cancellable.delete(key);
     },
+    /** What the calls that are not answered yet have together. */
+    get bytes() {
+      return bytes;
+    },
+    /** Whether there is no memory for one more call of that size, which has begun. */
+    isTooMuch: ({ params }: Call): boolean => bytes > maxBytes && params.length > SMALL_BYTES && bytes > params.length,
     isInFlight: (principal: string, requestId: string): boolean => cancellable.has(keyOf(principal, requestId)),
     /** False when that principal has no such call in flight. */
     cancel(principal: string, requestId: string, why: string): boolean {

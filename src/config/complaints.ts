@@ -9,6 +9,8 @@ export type Complaint = {
   readonly line: number;
   readonly column: number;
   readonly message: string;
+  /** The file could not be read at that moment, and may be the next time. */
+  readonly isPassing?: boolean;
 };
 
 export type Keys = readonly (string | number)[];

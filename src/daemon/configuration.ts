@@ -79,16 +79,32 @@ export function createConfiguration({ paths, env, logger, config }: Configuratio
       return refused ?? (isForNextStart(current) ? FOR_NEXT_START : null);
     },
     reload,
-    /** Reloads whenever the file has changed. */
-    watch: (reloading: Reloading): { close(): Promise<void> } =>
-      watchConfig(paths.config, () => {
+    /** Reloads whenever the file has changed; when it could not be read for lack of something, again until it could. */
+    watch(reloading: Reloading): { close(): Promise<void> } {
+      let again: NodeJS.Timeout | undefined;
+      const follow = (): void => {
+        clearTimeout(again);
         reload(reloading).catch((error) => {
           refused = sentence(error);
           logger.error(`the configuration was not applied: ${refused}`);
+          if (error instanceof NotNow) again = setTimeout(follow, AGAIN_MS).unref();
         });
-      }),
+      };
+      const watcher = watchConfig(paths.config, follow);
+      return {
+        close() {
+          clearTimeout(again);
+          return watcher.close();
+        },
+      };
+    },
   };
 }
+
+const AGAIN_MS = 1_000;
+
+/** The machine cannot open the file at this moment, which says nothing of the file. */
+class NotNow extends TroupeError {}
 
 /** The settings that are read once, at the start. */
 const readOnce = ({ nats, plugins, requests, logLevel, http }: Config) => [nats, plugins, requests, logLevel, http];
@@ -102,7 +118,9 @@ export function readConfig(paths: Paths, env: NodeJS.ProcessEnv): LoadedConfig {
   }
   const loaded = loadConfig(paths.config, env);
   if (loaded.ok) return loaded;
-  throw new TroupeError('invalid', loaded.complaints.map(formatComplaint).join('\n'));
+  const text = loaded.complaints.map(formatComplaint).join('\n');
+  if (loaded.complaints.some(({ isPassing }) => isPassing)) throw new NotNow('unavailable', text);
+  throw new TroupeError('invalid', text);
 }
 
 /** A file that was named must exist; only the usual place may be empty. */

@@ -11,11 +11,14 @@ import { type NatsDoor, natsDoor, type Offer } from '../doors/nats/door.ts';
 import { pipeDoor } from '../doors/pipe.ts';
 import type { Ports } from '../operations/operations.ts';
 import { untilNews } from '../operations/servers.ts';
-import { environmentOf, type Status, statusOf } from '../operations/status.ts';
+import { environmentOf, type LimitsStatus, type Status, statusOf } from '../operations/status.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
+import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
+import { meaningOf } from '../servers/states.ts';
 import type { Store } from '../store/store.ts';
+import { openDescriptors } from '../world/limits.ts';
 import { realWorld } from '../world/world.ts';
 import type { Configuration, Reloading } from './configuration.ts';
 import { type HostDoors, openHostDoors } from './host-doors.ts';
@@ -59,7 +62,12 @@ export async function openDoors(options: SharedOptions, parts: DoorsParts) {
   };
   const onFault = (error: unknown) => log.logger.error(sentence(error));
   const mcp = pipeDoor({ world: realWorld, sessions, onFault });
-  const control: ControlDoor = await openControl({ path: paths.socket, ports, mcp });
+  const control: ControlDoor = await openControl({
+    path: paths.socket,
+    ports,
+    mcp,
+    maxConnections: options.shares.control,
+  });
   const watcher = configuration.watch(reloading);
   void announce(options, parts, hosts);
 
@@ -133,6 +141,7 @@ function statusHere(options: SharedOptions, { serving, bus, store, plugins }: Do
     sessions: hosting.sessions.count,
     asks: { open: asking.count() },
     tasks: { unfinished: tasking.unfinished() },
+    limits: limitsHere(options, fleet, hosts),
     daemon: {
       state: options.stateOf(),
       name: options.name,
@@ -145,6 +154,17 @@ function statusHere(options: SharedOptions, { serving, bus, store, plugins }: Do
     },
   });
 }
+
+function limitsHere({ limits, shares }: SharedOptions, fleet: Fleet, hosts: HostDoors): LimitsStatus {
+  const running = fleet.members().filter(({ state }) => !meaningOf(state).isAtRest);
+  return {
+    descriptors: { used: openDescriptors() ?? null, most: finite(limits.descriptors) },
+    hosts: hosts.connections() ?? { used: 0, most: shares.hosts },
+    servers: { used: running.length, most: finite(shares.servers) },
+  };
+}
+
+const finite = (most: number): number | null => (Number.isFinite(most) ? most : null);
 
 /** The first word to a person waits until every server has shown what becomes of it. */
 async function announce(options: SharedOptions, { serving, bus }: DoorsParts, hosts: HostDoors): Promise<void> {

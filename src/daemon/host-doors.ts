@@ -15,19 +15,26 @@ import { serversSockets } from '../servers/stdio/descendants.ts';
 import type { Hosting } from '../sessions/hosting.ts';
 import { realWorld } from '../world/world.ts';
 import { familyOf } from './leftovers.ts';
-import type { PartsOptions } from './options.ts';
+import type { SharedOptions } from './options.ts';
 
 export type HostDoors = {
   readonly status: HttpStatus;
   /** What the owner shows to the door where a token is needed. */
   readonly token: string | undefined;
+  /** How many connections there are, and may be. */
+  readonly connections: () => ReturnType<HttpDoor['connections']> | undefined;
   close(): Promise<void>;
 };
 
-const OFF: HostDoors = { status: { state: 'off', url: null }, token: undefined, close: async () => {} };
+const OFF: HostDoors = {
+  status: { state: 'off', url: null },
+  token: undefined,
+  connections: () => undefined,
+  close: async () => {},
+};
 
-export async function openHostDoors(options: PartsOptions, { sessions, declarations }: Hosting): Promise<HostDoors> {
-  const { paths, config, log } = options;
+export async function openHostDoors(options: SharedOptions, { sessions, declarations }: Hosting): Promise<HostDoors> {
+  const { paths, config, log, shares } = options;
   const address = addressOf(options.http, config.http, paths.instance);
   if (!address) return OFF;
   const settings: HttpSettings = withOwnersToken(config.http, paths);
@@ -50,6 +57,8 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
         logger: log.logger,
         onUpgrade: websocket.upgrade,
         headerDeclarations: declarations,
+        maxConnections: shares.hosts,
+        maxArriving: shares.arriving,
       });
     } catch (cause) {
       failure = cause;
@@ -75,6 +84,7 @@ export async function openHostDoors(options: PartsOptions, { sessions, declarati
       ...(needsToken(address.host, settings, standingOf) && { needsToken: true }),
     },
     token: ownersToken(settings),
+    connections: door.connections,
     close: async () => void (await Promise.all([door.close(), websocket.close()])),
   };
 }

@@ -4,6 +4,7 @@ import type { Subjects } from '../bus/subjects.ts';
 import type { Paths } from '../config/paths.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Limits, Shares } from '../world/limits.ts';
 import type { Announcer } from './announce.ts';
 import type { Configuration } from './configuration.ts';
 
@@ -28,4 +29,7 @@ export type SharedOptions = PartsOptions & {
   readonly startedAt: number;
   readonly subjects: Subjects;
   readonly configuration: Configuration;
+  /** What the machine gives us, as it was at the start, and how it is shared out. */
+  readonly limits: Limits;
+  readonly shares: Shares;
 };

@@ -18,6 +18,7 @@ import { VERSION } from '../protocol/version.ts';
 import { endStrays, noteLife } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
+import { outlasting, readLimits, sharesOf } from '../world/limits.ts';
 import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { sweepLeftovers } from './leftovers.ts';
@@ -56,8 +57,11 @@ const HEARTBEAT_MS = 5_000;
 export function assemble(options: PartsOptions): Assembly {
   const { paths, env, log, config } = options;
   const built: Partial<Built> = {};
+  const limits = readLimits();
   return {
     ...options,
+    limits,
+    shares: sharesOf(limits),
     name: daemonName(hostname(), paths.instance),
     startedAt: Date.now(),
     subjects: subjects(config.nats.subject),
@@ -203,7 +207,7 @@ async function closeDoors(assembly: Assembly): Promise<void> {
 
 async function closeServers({ mark, log, built }: Assembly): Promise<void> {
   await built.serving?.close();
-  const runaways = await endStrays(mark);
+  const runaways = await outlasting(() => endStrays(mark));
   if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
 }
 

@@ -70,6 +70,8 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     env,
     daemon: mark,
     driver: config.requests,
+    maxProcesses: options.shares.servers,
+    maxCallBytes: options.shares.calls,
     record: createRecorder(store, name, log.mask),
     authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {

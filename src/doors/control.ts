@@ -21,6 +21,8 @@ export type ControlOptions = {
   readonly ports: Ports;
   /** Turns a connection into an MCP session of its own. */
   readonly mcp?: PipeDoor;
+  /** Those beyond are closed unheard. */
+  readonly maxConnections?: number;
 };
 export type ControlDoor = { close(): Promise<void> };
 type Connection = { finish(): void };
@@ -30,7 +32,7 @@ const EMPTY = Buffer.from('{}');
 const CANCELLED = new TroupeError('cancelled', 'the caller cancelled it');
 const GONE = new TroupeError('cancelled', 'the caller went away');
 
-export function openControl({ path, ports, mcp }: ControlOptions): Promise<ControlDoor> {
+export function openControl({ path, ports, mcp, maxConnections }: ControlOptions): Promise<ControlDoor> {
   const connections = new Set<Connection>();
   const server = createServer((socket) => {
     const connection = serve(socket, ports, mcp);
@@ -38,6 +40,7 @@ export function openControl({ path, ports, mcp }: ControlOptions): Promise<Contr
     socket.on('close', () => connections.delete(connection));
     socket.on('error', () => socket.destroy());
   });
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
   ownDirectory(dirname(path));
   return listen(server, path, connections);
 }
@@ -65,6 +68,8 @@ function listen(server: Server, path: string, connections: Set<Connection>): Pro
       reject(new TroupeError('unavailable', `cannot listen on ${path}: ${sentence(cause)}`, { cause }));
     server.once('error', fail);
     server.listen(draft, () => {
+      // No descriptor is left for one more connection, for instance: those that are there go on, and the next may be taken.
+      server.off('error', fail).on('error', () => {});
       try {
         chmodSync(draft, 0o600);
         renameSync(draft, path);

@@ -2,6 +2,7 @@
 // not read from either; what it leaves unread is bounded, and beyond the bound it is given up.
 
 import type { Duplex } from 'node:stream';
+import { leavesTooMuch } from './unread.ts';
 
 export type OutletOptions = {
   readonly socket: Duplex;
@@ -46,7 +47,7 @@ export function outlet({ socket, reader, write, onFlood }: OutletOptions): Outle
     flush,
     send(frame) {
       if (isOver) return;
-      if (socket.writableLength + bytes > TOO_MANY_BYTES) {
+      if (socket.writableLength + bytes > TOO_MANY_BYTES || leavesTooMuch(socket, TOO_MANY_BYTES)) {
         isOver = true;
         return onFlood();
       }

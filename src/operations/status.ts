@@ -21,6 +21,10 @@ export type HttpStatus = {
   readonly error?: string;
 };
 
+/** How much of something is used, and how much there is; null where that is not known. */
+export type Used = { readonly used: number | null; readonly most: number | null };
+export type LimitsStatus = { readonly descriptors: Used; readonly hosts: Used; readonly servers: Used };
+
 export type StatusParts = {
   readonly bus: Bus;
   readonly store: Store;
@@ -33,6 +37,7 @@ export type StatusParts = {
   /** Questions that wait for somebody. */
   readonly asks: { readonly open: number };
   readonly tasks: { readonly unfinished: number };
+  readonly limits: LimitsStatus;
   readonly daemon: {
     state: string;
     name: string;
@@ -50,7 +55,8 @@ export type StatusParts = {
 export type ServerStatus = ReturnType<typeof serverStatus>;
 export type Status = ReturnType<typeof statusOf>;
 
-export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, asks, tasks, daemon }: StatusParts) {
+export function statusOf(parts: StatusParts) {
+  const { bus, store, fleet, catalog, plugins, http, sessions, asks, tasks, limits, daemon } = parts;
   return {
     daemon: {
       pid: process.pid,
@@ -71,6 +77,7 @@ export function statusOf({ bus, store, fleet, catalog, plugins, http, sessions, 
     sessions,
     asks,
     tasks,
+    limits,
     plugins,
     servers: fleet.members().map((member) => serverStatus(member, catalog)),
   };

@@ -46,6 +46,10 @@ export type FleetOptions = Omit<ConnectionWorld, 'memberOf'> & {
   readonly record: Recorder;
   readonly permissions: Permissions;
   readonly world?: World;
+  /** How many processes the machine has room for. */
+  readonly maxProcesses?: number;
+  /** How many bytes of calls may wait for their answers. */
+  readonly maxCallBytes?: number;
   readonly onState: (member: Member) => void;
   /** The server has new settings and keeps its process. */
   readonly onRetuned: (member: Member) => void;
@@ -72,11 +76,14 @@ export class Fleet {
       driver,
       world,
       onCrash: (error) => logger.error(`a request in flight: ${sentence(error)}`),
+      ...(options.maxCallBytes !== undefined && { maxBytes: options.maxCallBytes }),
     });
     this.#instances = new Instances({
       members: this.#members,
       launch: (name, config, onBehalfOf, first) => this.#launch(name, config, onBehalfOf, first),
       remove,
+      now: world.now,
+      ...(options.maxProcesses !== undefined && { most: options.maxProcesses }),
     });
     this.#pools = createPools({
       instances: this.#instances,

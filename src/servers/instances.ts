@@ -1,6 +1,7 @@
 // Which callers share a server's process. The owner's is always there; with narrower sharing each further principal, or each
 // session, gets an instance of its own on its first call, which goes to sleep when it is not used. So does every further
-// process of a tenant that has a pool; a pool never takes the room of a tenant that has no process.
+// process of a tenant that has a pool; a pool never takes the room of a tenant that has no process. Where all are taken, one
+// that nobody uses is given up for whoever has none.
 
 import { createHash } from 'node:crypto';
 import { isInstance } from '../config/names.ts';
@@ -13,19 +14,26 @@ export type InstancesOptions = {
   readonly members: ReadonlyMap<string, Member>;
   readonly launch: (name: string, config: ServerConfig, principal: string, first?: Member) => Member;
   readonly remove: (name: string) => void;
+  readonly now: () => number;
+  /** How many processes the machine has room for, of all servers together. */
+  readonly most?: number;
 };
 
 const IDLE_STOP_MS = 600_000;
 const MAX_INSTANCES = 32;
 /** One principal with many sessions must leave room for the others. */
 const MAX_OF_ONE = 16;
+/** After so long unused a session's process may be given up for a principal that has none. */
+const SESSION_MS = 60_000;
 
 /** A member is one process; the processes of one server are its instances and their pools. */
 export class Instances {
   readonly #options: InstancesOptions;
+  readonly #newcomers: Newcomers;
 
   constructor(options: InstancesOptions) {
     this.#options = options;
+    this.#newcomers = new Newcomers(options.now);
   }
 
   /** All processes of a server. */
@@ -49,6 +57,7 @@ export class Instances {
     const own = instanceName(server, tenant);
     const known = members.get(own);
     if (known) return known;
+    this.#newcomers.admit(server, principal);
     this.#makeRoom(server, principal);
     return launch(own, config, principal);
   }
@@ -64,7 +73,7 @@ export class Instances {
 
   /** One more process for the calls of that first one; undefined when there is no room. */
   further(first: Member): Member | undefined {
-    if (excess(this.of(first.server), first.onBehalfOf) >= 0) return undefined;
+    if (excess(this.of(first.server), first.onBehalfOf) >= 0 || this.#isMachineFull()) return undefined;
     const names = new Set(this.processesOf(first).map(({ name }) => name));
     let slot = 2;
     while (names.has(furtherName(first, slot))) slot++;
@@ -86,15 +95,102 @@ export class Instances {
 
   /** A caller that may name any principal, or open any number of sessions, must not start any number of processes. */
   #makeRoom(server: string, principal: string): void {
-    const firsts = this.of(server).filter(({ name, first }) => isInstance(name) && !first);
+    const firsts = this.#tenants().filter((member) => member.server === server);
     const theirs = firsts.filter((member) => member.onBehalfOf === principal);
-    const isGreedy = theirs.length >= MAX_OF_ONE;
-    if (!isGreedy && firsts.length < MAX_INSTANCES) return;
-    const idle = (isGreedy ? theirs : firsts).find((member) => this.processesOf(member).every(isSpare));
-    for (const { name } of idle ? this.processesOf(idle) : []) this.#options.remove(name);
-    if (idle) return;
-    const whose = isGreedy ? `${MAX_OF_ONE} processes for you` : `${MAX_INSTANCES} processes`;
-    throw new TroupeError('busy', `server ${server} already has ${whose}; end a session, or try later`);
+    const already = (whose: string): string => `server ${server} already has ${whose}; end a session, or try later`;
+    if (theirs.length >= MAX_OF_ONE) this.#giveUpOne(theirs, principal, already(`${MAX_OF_ONE} processes for you`));
+    else if (firsts.length >= MAX_INSTANCES) this.#giveUpOne(firsts, principal, already(`${MAX_INSTANCES} processes`));
+    else if (this.#isMachineFull()) this.#giveUpOne(this.#tenants(), principal, MACHINE_FULL);
+  }
+
+  /** The first processes of all tenants, less those that are on their way out. */
+  #tenants(): Member[] {
+    const all = [...this.#options.members.values()];
+    return all.filter(({ name, first, state }) => isInstance(name) && !first && !meaningOf(state).isLeaving);
+  }
+
+  #isMachineFull(): boolean {
+    const { members, most = Number.POSITIVE_INFINITY } = this.#options;
+    if (members.size < most) return false;
+    return [...members.values()].filter(({ state }) => !meaningOf(state).isAtRest).length >= most;
+  }
+
+  /** The tenant that can best do without loses its processes; when none can, the newcomer hears why there is no room. */
+  #giveUpOne(tenants: readonly Member[], principal: string, full: string): void {
+    const counts = new Map<string, number>();
+    for (const { onBehalfOf } of tenants) counts.set(onBehalfOf, (counts.get(onBehalfOf) ?? 0) + 1);
+    let best: { member: Member; rank: number; idleMs: number } | undefined;
+    for (const member of tenants) {
+      const idleMs = this.#idleMs(member);
+      const others = counts.has(principal) ? 1 : (counts.get(member.onBehalfOf) ?? 1);
+      const rank = rankOf(member, idleMs, others);
+      if (rank === undefined) continue;
+      if (!best || rank < best.rank || (rank === best.rank && idleMs > best.idleMs)) best = { member, rank, idleMs };
+    }
+    if (!best) throw new TroupeError('busy', full);
+    for (const { name } of this.processesOf(best.member)) this.#options.remove(name);
+  }
+
+  /** For how long nobody has used any process of a tenant; 0 while somebody does. */
+  #idleMs(first: Member): number {
+    if (first.pool && first.pool.queued > 0) return 0;
+    const idle = this.processesOf(first).map((member) => {
+      if (meaningOf(member.state).isAtRest) return Number.POSITIVE_INFINITY;
+      return member.subscriptions.isEmpty ? member.lane.idleMs : 0;
+    });
+    return Math.min(...idle);
+  }
+}
+
+const MACHINE_FULL = 'troupe runs as many processes as this machine has descriptors for (ulimit -n); try later';
+
+/**
+ * Who goes first: processes that rest anyway, then those that no session has for itself, then one of several that one
+ * principal has, for another that has none, and last what a session has not used for long. Undefined: it stays.
+ */
+function rankOf(member: Member, idleMs: number, ofItsPrincipal: number): number | undefined {
+  if (idleMs === Number.POSITIVE_INFINITY) return 0;
+  if (idleMs <= 0) return undefined;
+  if (member.principal === member.onBehalfOf) return 1;
+  if (ofItsPrincipal > 1) return 2;
+  return idleMs >= SESSION_MS ? 3 : undefined;
+}
+
+// ── Callers that were never seen before ──────────────────────────────────────
+
+const MOST_NEW = 2 * MAX_INSTANCES;
+const ONE_MORE_MS = 1_000;
+const MAX_KNOWN = 1_000;
+
+/**
+ * Whoever may call himself what he likes could start a process with each call. So only so many are started for principals that
+ * this daemon has not seen yet, and then one a second; for those that it knows there is no such bound.
+ */
+class Newcomers {
+  readonly #now: () => number;
+  readonly #known = new Set<string>();
+  /** By server: how many may come now, and when that was counted. */
+  readonly #places = new Map<string, { left: number; at: number }>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  admit(server: string, principal: string): void {
+    const key = `${server} ${principal}`;
+    if (!this.#known.delete(key)) this.#take(server);
+    this.#known.add(key);
+    const [oldest] = this.#known;
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  #take(server: string): void {
+    const now = this.#now();
+    const { left, at } = this.#places.get(server) ?? { left: MOST_NEW, at: now };
+    const places = Math.min(MOST_NEW, left + (now - at) / ONE_MORE_MS);
+    if (places < 1)
+      throw new TroupeError('busy', `server ${server} has too many new callers at once; try again in some seconds`);
+    this.#places.set(server, { left: places - 1, at: now });
   }
 }
 
@@ -130,7 +226,3 @@ function withIdleStop(config: ServerConfig): ServerConfig {
 /** A server's new configuration as its instance of that name has it. */
 export const configFor = (name: string, config: ServerConfig): ServerConfig =>
   name === config.name ? config : withIdleStop(config);
-
-/** A first process is spare when its state says that it rests, a further one also when it has no call in flight. */
-const isSpare = ({ state, first, lane }: Member): boolean =>
-  meaningOf(state).isAtRest || (first !== undefined && lane.inFlight === 0);

@@ -3,6 +3,7 @@
 
 import { lowered, type Row } from '../../machines/lowered.ts';
 import { type SessionEffect, type SessionEvent, sessionMachine } from '../../machines/session.ts';
+import type { TroupeError } from '../protocol/failures.ts';
 import type { HostSession } from './host.ts';
 import type { Identity, SessionPorts } from './ports.ts';
 import { createLocalSession, type LocalSession } from './session.ts';
@@ -34,6 +35,9 @@ export type Resident = {
 export type Home = {
   readonly ports: SessionPorts;
   readonly residents: Map<string, Resident>;
+  /** How many sessions one principal may have, and what the next one is told. */
+  readonly maxSessions: number;
+  readonly noRoom: TroupeError;
   /** After how long unused a row has expired. */
   readonly idleMs: number;
   readonly onTrouble: (error: unknown) => void;
@@ -128,8 +132,11 @@ const EFFECTS: { readonly [effect in SessionEffect]: (resident: Resident) => voi
     const { identity, client, savedAt, home } = resident;
     const { id, principal, door, scope, era, capabilities } = identity;
     const described = [JSON.stringify(client), JSON.stringify(capabilities)];
-    const row = [id, principal, door, scope, era, ...described, savedAt, savedAt];
-    resident.writing = home.ports.store.commit('addSession', row).then(
+    const row = [id, principal, door, scope, era, ...described, savedAt, savedAt, principal, home.maxSessions];
+    const added = home.ports.store.commit('addSession', row).then((isAdded) => {
+      if (!isAdded) throw home.noRoom;
+    });
+    resident.writing = added.then(
       () => send(resident, 'row.committed'),
       (error) => {
         send(resident, 'row.refused');

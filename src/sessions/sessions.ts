@@ -27,11 +27,22 @@ export type LocalSessions = Sessions & {
   local(id: string, principal: string): LocalSession | undefined;
 };
 
+/** As many principals may have all their sessions in memory at once; on a bus anybody may call himself another one. */
+const TENANTS = 4;
+const CROWDED = new TroupeError('busy', 'too many sessions are open in all; close some, or try again soon');
+/** A session is not ended for the next one's sake before its host has had the time to use it. */
+const LEAST_MS = 5_000;
+
 export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }: SessionsOptions): LocalSessions {
   const { world, store, scopes, streams } = ports;
   const residents = new Map<string, Resident>();
-  const home: Home = { ports, residents, idleMs, onTrouble };
+  const noRoom = new TroupeError(
+    'busy',
+    `${maxSessions} sessions are open; close one, or raise x-troupe.http.maxSessions`,
+  );
+  const home: Home = { ports, residents, maxSessions, noRoom, idleMs, onTrouble };
   const stopWatching = watchRows(home);
+  const opening = new Map<string, number>();
 
   async function open({ principal, door, scope, params, via }: Opening) {
     if (!scopes.has(scope)) throw new TroupeError('unknownServer', `there is no ${nameOf(scope)} here`);
@@ -42,26 +53,55 @@ export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }
         'invalid',
         'troupe cannot be a server of itself; remove that server from its configuration',
       );
-    await makeRoom(principal);
     const id = world.random(16).toString('base64url');
     const identity: Identity = { id, principal, door, scope, era, capabilities, level: undefined };
-    const opened = createResident(home, { identity, client, savedAt: world.date() });
-    send(opened, 'open');
-    await opened.writing;
+    const giveBack = takePlace(principal);
+    const opened = await add(identity, client).finally(giveBack);
     const members = scopes.members({ scope, principal, session: id });
     return { session: opened.host, result: initializeResult(era, scope, members) };
   }
 
+  /** Sessions that are being opened count before they are: for their principal, and for all. Returns how to count no more. */
+  function takePlace(principal: string): () => void {
+    const mine = opening.get(principal) ?? 0;
+    if (mine >= maxSessions) throw noRoom;
+    let all = residents.size;
+    for (const count of opening.values()) all += count;
+    if (all >= TENANTS * maxSessions) throw CROWDED;
+    opening.set(principal, mine + 1);
+    return () => {
+      const left = (opening.get(principal) ?? 0) - 1;
+      if (left > 0) opening.set(principal, left);
+      else opening.delete(principal);
+    };
+  }
+
+  /** The row is added where there is room for it, which the database itself counts: no two can take the same place. */
+  async function add(identity: Identity, client: object): Promise<Resident> {
+    for (;;) {
+      if (isFull(identity.principal)) await makeRoom(identity.principal);
+      const opened = createResident(home, { identity, client, savedAt: world.date() });
+      send(opened, 'open');
+      try {
+        await opened.writing;
+        return opened;
+      } catch (error) {
+        if (error !== noRoom) throw error; // else others were faster, and now it is seen that they were
+      }
+    }
+  }
+
+  const isFull = (principal: string): boolean =>
+    (store.get<{ count: number }>('countSessions', [principal])?.count ?? 0) >= maxSessions;
+
   /** A host that never says goodbye must not keep others of its principal out: the session unused for longest is ended. */
   async function makeRoom(principal: string): Promise<void> {
-    const count = store.get<{ count: number }>('countSessions', [principal])?.count ?? 0;
-    if (count < maxSessions) return;
-    const unused = store.all<{ id: string }>('leastUsedSessions', [principal]).find(({ id }) => {
-      const resident = residents.get(id);
-      return !resident || !isOpen(resident);
+    const latest = world.date() - LEAST_MS;
+    const unused = store.all<Pick<SessionRow, 'id' | 'used_at'>>('leastUsedSessions', [principal]).find((row) => {
+      const resident = residents.get(row.id);
+      return resident ? !isOpen(resident) && resident.usedAt <= latest : row.used_at <= latest;
     });
-    if (!unused)
-      throw new TroupeError('busy', `${maxSessions} sessions are open; close one, or raise x-troupe.http.maxSessions`);
+    if (!unused) throw noRoom;
     const resident = residents.get(unused.id);
     if (resident) await resident.host.end();
     else await store.commit('endSession', [world.date(), unused.id]);

@@ -23,8 +23,10 @@ export const WRITES = {
   pruneAudit: `DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 1000)
     AND (at < ? OR id <= (SELECT max(id) FROM audit) - ?)`,
 
+  // (the row, then its principal and how many sessions that principal may have): without room nothing is added
   addSession: `INSERT INTO sessions (id, principal, door, scope, era, client, capabilities, created_at, used_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+    WHERE (SELECT count(*) FROM sessions WHERE ended_at IS NULL AND principal = ?) < ?`,
   touchSession: 'UPDATE sessions SET used_at = max(used_at, ?) WHERE id = ?',
   setSessionLevel: 'UPDATE sessions SET level = ? WHERE id = ?',
   endSession: 'UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL',
@@ -157,7 +159,7 @@ export const READS = {
   session: 'SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL',
   sessionSubscriptions: 'SELECT server, uri FROM session_subscriptions WHERE session = ?',
   countSessions: 'SELECT count(*) AS count FROM sessions WHERE ended_at IS NULL AND principal = ?',
-  leastUsedSessions: `SELECT id FROM sessions WHERE ended_at IS NULL AND principal = ? ORDER BY used_at LIMIT 100`,
+  leastUsedSessions: `SELECT id, used_at FROM sessions WHERE ended_at IS NULL AND principal = ? ORDER BY used_at LIMIT 100`,
   sessionsEnded: 'SELECT id FROM sessions WHERE ended_at IS NOT NULL AND ended_at >= ?',
   stream: 'SELECT * FROM streams WHERE id = ?',
   // A few at a time: the many events of one reader must not hold up the others.

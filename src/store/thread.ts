@@ -83,13 +83,22 @@ export type Thread = {
   close(ms: number): Promise<void>;
 };
 
+function newWorker(workerData: WriterSettings): Worker {
+  try {
+    return new Worker(WRITER, { workerData, resourceLimits: LIMITS, execArgv: [], name: 'store' });
+  } catch (cause) {
+    const why = 'the machine allows no further thread; end some programs, or raise ulimit -u';
+    throw new TroupeError('unavailable', `The database thread cannot be started: ${why}.`, { cause });
+  }
+}
+
 /** Resolves when the database is open. `onEnd` is called once, with the reason if the thread broke. */
-export function startThread(
+export async function startThread(
   settings: WriterSettings,
   onNews: (news: News) => void,
   onEnd: (why: string) => void,
 ): Promise<Thread> {
-  const worker = new Worker(WRITER, { workerData: settings, resourceLimits: LIMITS, execArgv: [], name: 'store' });
+  const worker = newWorker(settings);
   let why = 'it ended';
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   worker.on('error', (error) => {

@@ -32,7 +32,7 @@ function start(command: string, args: string[], given: Record<string, string> = 
       },
       onErrorOutput: () => {},
       onSpawn: () => {},
-      onExit: (why, isMissing) => resolve({ out, why, isMissing }),
+      onExit: (why, end) => resolve({ out, why, isMissing: end === 'missing' }),
     });
   });
   return { child: child as Child, ended, said: () => out };

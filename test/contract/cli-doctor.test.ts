@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { nodeCheck } from '../../src/cli/doctor/machine.ts';
+import { descriptorCheck, nodeCheck } from '../../src/cli/doctor/machine.ts';
 import { type Workplace, workplace } from '../support/cli.ts';
 import { natsServer } from '../support/nats.ts';
 
@@ -33,6 +33,7 @@ test('a healthy machine is all ok, and nothing is left behind', async () => {
   expect(checks.map(({ name }) => name)).toEqual([
     'node',
     'sqlite',
+    'limits',
     'state',
     'disk',
     'daemon',
@@ -107,3 +108,17 @@ test.each([
   ['24.1.0', 'ok'],
   ['18.20.0', 'fail'],
 ])('Node %s is %s', (version, state) => expect(nodeCheck(version).state).toBe(state));
+
+test('says what the limit of descriptors gives room for, and warns where that is little', () => {
+  const limits = { processes: Number.POSITIVE_INFINITY, memory: 2 ** 33 };
+  expect(descriptorCheck({ ...limits, descriptors: 1_024 })).toEqual({
+    ...{ name: 'limits', state: 'ok' },
+    detail: '1024 descriptors: for 384 connections of hosts and 96 processes of servers',
+  });
+  expect(descriptorCheck({ ...limits, descriptors: 256 })).toMatchObject({
+    ...{ state: 'warn', remedy: 'raise ulimit -n to 1024 or more' },
+    detail: '256 descriptors: for 96 connections of hosts and 24 processes of servers',
+  });
+  const { detail } = descriptorCheck({ ...limits, descriptors: Number.POSITIVE_INFINITY });
+  expect(detail).toMatch(/^no limit of descriptors: for 4096 connections of hosts and as many processes/);
+});

@@ -169,3 +169,85 @@ describe('the door', () => {
     expect(d.followers.size).toBe(0);
   }, 60_000);
 });
+
+describe('a door that has as many connections as it may', () => {
+  /** A connection that says this much, and what comes of it. */
+  const guest = (d: Door, said = '') => {
+    const socket = connect(d.port, '127.0.0.1', () => void socket.write(said));
+    const state = { text: '', isOver: false };
+    socket.on('data', (chunk) => {
+      state.text += chunk;
+    });
+    socket
+      .on('error', () => {})
+      .on('close', () => {
+        state.isOver = true;
+      });
+    return { socket, state };
+  };
+  const OPTIONS = (d: Door) => `OPTIONS /mcp HTTP/1.1\r\nHost: localhost:${d.port}\r\n\r\n`;
+
+  it('lets one go that nobody works on: first those that never asked, then those that rest', async () => {
+    await using d = await door({ maxConnections: 4 });
+    const rests = guest(d, OPTIONS(d));
+    await eventually(() => rests.state.text.startsWith('HTTP/1.1 204'));
+    const silent = [guest(d), guest(d), guest(d)];
+    await eventually(() => expect(d.connections().used).toBe(4));
+    const mine = await d.enter(); // which needs a connection
+    await eventually(() => silent[0]?.state.isOver);
+    expect([rests, ...silent].map(({ state }) => state.isOver)).toEqual([false, true, false, false]);
+    const streams = [await listen(d, mine), await ask(d, mine), await ask(d, mine)];
+    await eventually(() => expect(silent.every(({ state }) => state.isOver)).toBe(true));
+    expect((await d.post({ ...SLOW, method: 'echo' }, await d.enter())).status).toBe(200);
+    await eventually(() => rests.state.isOver);
+    expect(streams.map(({ isOver }) => isOver)).toEqual([false, false, false]);
+  });
+
+  it('tells the newest why it must go when all are at work, and has room again when one of them leaves', async () => {
+    await using d = await door({ maxConnections: 2, settings: { maxStreams: 8 }, timing: { patienceMs: 1 } });
+    const [mine, other] = [await d.enter(), await d.enter()];
+    const [stream, second] = [await listen(d, mine), await listen(d, other)];
+    const refused = await d.post({ ...SLOW, method: 'echo' }, mine);
+    expect([refused.status, refused.headers['retry-after'], refused.headers.connection]).toEqual([503, '5', 'close']);
+    expect(refused.json.error.message).toMatch(/^troupe has as many connections as it can take \(ulimit -n\); close/);
+    stream.leave();
+    await eventually(() => expect(d.connections().used).toBe(1));
+    expect((await d.post({ ...SLOW, method: 'echo' }, mine)).status).toBe(200);
+    expect(second.isOver).toBe(false);
+  });
+
+  it('does not wait for a head that trickles in', async () => {
+    await using d = await door({ maxConnections: 2 });
+    const slow = [guest(d, 'POST /mc'), guest(d, 'POST /mc')];
+    await eventually(() => expect(d.connections().used).toBe(2));
+    await eventually(async () => expect((await d.enter())['mcp-session-id']).toBeDefined());
+    expect(slow.some(({ state }) => state.isOver)).toBe(true);
+  });
+});
+
+describe('large requests', () => {
+  it('that do not fit beside those on their way are refused, and taken when these are in', async () => {
+    const maxBodyBytes = 1_000_000;
+    await using d = await door({ settings: { maxBodyBytes }, maxArriving: 1_000_000 });
+    const mine = await d.enter();
+    const head = (length: number) =>
+      `POST /mcp HTTP/1.1\r\nHost: localhost:${d.port}\r\nContent-Type: application/json\r\nAccept: ${BOTH}\r\n` +
+      `Mcp-Session-Id: ${mine['mcp-session-id']}\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`;
+    const large = `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":"${'x'.repeat(800_000)}"}}`;
+    const slow = connect(d.port, '127.0.0.1', () => void slow.write(head(large.length) + large.slice(0, -1)));
+    await eventually(() => expect(slow.bytesWritten).toBeGreaterThan(800_000));
+    await eventually(async () => {
+      const refused = await d.post(large, mine);
+      expect([refused.status, refused.json.error.message]).toEqual([503, expect.stringMatching(/^too many large/)]);
+    });
+    expect((await d.post({ ...SLOW, method: 'echo' }, mine)).status).toBe(200);
+    let answer = '';
+    slow.on('data', (chunk) => {
+      answer += chunk;
+    });
+    slow.write('}');
+    await eventually(() => expect(answer).toMatch(/^HTTP\/1.1 200/));
+    expect((await d.post(large, mine)).status).toBe(200);
+    slow.destroy();
+  });
+});

@@ -101,7 +101,7 @@ describe('a POST is answered', () => {
     expect(opened.headers['mcp-session-id']).toMatch(/^[0-9a-f]{32}$/);
     expect(opened.json).toMatchObject({ id: 0, result: { protocolVersion: '2025-11-25' } });
     const refused = await d.post(INITIALIZE);
-    expect([refused.status, refused.headers['retry-after'], refused.json.error.code]).toEqual([503, '5', -32012]);
+    expect([refused.status, refused.headers['retry-after'], refused.json.error.code]).toEqual([429, '5', -32012]);
   });
 
   it('with the very bytes of the answer, as JSON when it comes at once', async () => {

@@ -6,21 +6,24 @@ import type { ServerConfig } from '../../src/config/schema.ts';
 import { Instances } from '../../src/servers/instances.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 
-function stage(share: 'session' | 'principal') {
+function stage(share: 'session' | 'principal', most = 1_000) {
   const members = new Map<string, Member>();
+  const clock = { ms: 0 };
   const launch = (name: string, config: ServerConfig, onBehalfOf?: string): Member => {
-    const member = newMember({ name, config, lane: {} as Member['lane'], logger: {} as Member['logger'], onBehalfOf });
+    const lane = { idleMs: 0, queued: 0, inFlight: 1 } as Member['lane'];
+    const member = newMember({ name, config, lane, logger: {} as Member['logger'], onBehalfOf });
     members.set(name, Object.assign(member, { state: 'ready' }));
     return member;
   };
-  const instances = new Instances({ members, launch, remove: (name) => void members.delete(name) });
+  const remove = (name: string) => void members.delete(name);
+  const instances = new Instances({ members, launch, remove, now: () => clock.ms, most });
   launch('files', { name: 'files', settings: { share } } as ServerConfig);
   const open = (principal: string, count: number, first = 0): Member[] =>
     Array.from(
       { length: count },
       (_, index) => instances.memberFor('files', principal, `${principal} ${first + index}`)!,
     );
-  return { members, instances, open };
+  return { members, instances, open, clock };
 }
 
 test('one principal’s sessions get no more than half of the processes, and the other half is there for others', () => {
@@ -59,4 +62,61 @@ test('where a principal’s sessions share, they share one process, and the owne
   expect(new Set(open('alice', 40)).size).toBe(1);
   expect(open('alice', 1)[0]).toMatchObject({ name: 'files@alice', principal: 'alice', onBehalfOf: 'alice' });
   expect(instances.memberFor('files', '_', 'x')).toBe(members.get('files'));
+});
+
+/** Nobody has used it for so long. */
+const rest = (member: Member, idleMs: number) => Object.assign(member.lane, { idleMs, inFlight: 0 });
+
+test('a caller without a process takes that of the one that has not used its own for longest, and never one in use', () => {
+  const { members, instances, open } = stage('principal');
+  const taken = Array.from({ length: 32 }, (_, index) => open(`made-up-${index}`, 1)[0]!);
+  expect(() => open('honest', 1)).toThrow(/already has 32 processes/);
+  rest(taken[3]!, 10);
+  rest(taken[5]!, 500);
+  rest(taken[7]!, 700);
+  taken[7]!.subscriptions.add('uri', 'session');
+  expect(instances.memberFor('files', 'honest')).toMatchObject({ name: 'files@honest' });
+  expect(taken.filter(({ name }) => !members.has(name))).toEqual([taken[5]]);
+  expect(instances.memberFor('files', 'honest')).toBe(members.get('files@honest'));
+});
+
+test('a session loses its process only for a principal that has none: to one with many at once, else after a minute', () => {
+  const { members, open } = stage('session');
+  const [one, two] = [open('alice', 16), open('bob', 15)];
+  const [only] = open('carol', 1);
+  for (const each of [...one, ...two]) rest(each, 1);
+  rest(only!, 59_999);
+  expect(() => open('bob', 1, 15)).toThrow(/already has 32 processes/);
+  rest(two[4]!, 20);
+  expect(open('dave', 1)).toHaveLength(1);
+  expect([members.has(two[4]!.name), members.has(only!.name)]).toEqual([false, true]);
+  for (const each of [...one, ...two]) rest(each, 0);
+  expect(() => open('erin', 1)).toThrow(/already has 32 processes/);
+  rest(only!, 60_000);
+  expect(open('erin', 1)).toHaveLength(1);
+  expect(members.has(only!.name)).toBe(false);
+});
+
+test('callers that were never seen before start only so many processes at once; known ones are not held up', () => {
+  const { instances, open, clock } = stage('principal');
+  const come = (name: string) => rest(open(name, 1)[0]!, 1);
+  come('known');
+  for (let count = 1; count < 64; count++) come(`made-up-${count}`);
+  expect(() => come('one-too-many')).toThrow(
+    /^server files has too many new callers at once; try again in some seconds$/,
+  );
+  expect(instances.knownFor('files', 'known')?.principal).toBe('_'); // its process was given up meanwhile
+  come('known');
+  clock.ms += 1_000;
+  come('later');
+  expect(() => come('one-too-many')).toThrow(/too many new callers/);
+});
+
+test('all servers together have no more processes than the machine has room for', () => {
+  const { members, open } = stage('principal', 5);
+  const [one] = [open('alice', 1), open('bob', 1), open('carol', 1), open('dave', 1)].flat();
+  expect(() => open('erin', 1)).toThrow(/^troupe runs as many processes as this machine has descriptors for/);
+  rest(one!, 1);
+  expect(open('erin', 1)).toHaveLength(1);
+  expect([members.size, members.has(one!.name)]).toEqual([5, false]);
 });

@@ -26,7 +26,7 @@ type Stage = ReturnType<typeof stage>;
 const crashes: unknown[] = [];
 afterEach(() => expect(crashes.splice(0)).toEqual([]));
 
-function stage(driver: 'table' | 'actor', more: Partial<LaneSettings> = {}) {
+function stage(driver: 'table' | 'actor', more: Partial<LaneSettings> = {}, maxBytes = 1_000_000) {
   const written: any[] = [];
   const cancelled: string[] = [];
   const settled: { name: string; outcome: Outcome }[] = [];
@@ -34,7 +34,7 @@ function stage(driver: 'table' | 'actor', more: Partial<LaneSettings> = {}) {
   const lane = createLane({
     server: 'alpha',
     settings: { ...SETTINGS, ...more },
-    requests: createRequests({ driver, world: realWorld, onCrash: (error) => crashes.push(error) }),
+    requests: createRequests({ driver, world: realWorld, onCrash: (error) => crashes.push(error), maxBytes }),
     refusalOf: () => world.refusal,
     onSettled: ({ call }, outcome) => {
       settled.push({ name: call.name, outcome });
@@ -141,6 +141,20 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     none.submit('b');
     expect(none.written).toHaveLength(1);
     expect(fate(none, 'b')).toBe('busy, not sent');
+  });
+
+  it('refuses a large call while so many bytes wait for their answers, but no small one, nor the only one', () => {
+    const s = stage(driver, { maxInFlight: 1 }, 300_000);
+    const params = Buffer.from(`{"text":"${'x'.repeat(200_000)}"}`);
+    s.submit('only', { params: Buffer.from(`{"text":"${'x'.repeat(400_000)}"}`) });
+    s.submit('large', { params });
+    s.submit('small');
+    expect(fate(s, 'large')).toBe('busy, not sent');
+    expect(sentenceOf(s, 'large')).toMatch(/^calls of \d+ bytes wait for their answers; send this one again/);
+    expect([s.settled.length, s.lane.queued]).toEqual([1, 1]);
+    s.lane.answer('1', 'result', Buffer.from('{}'));
+    s.submit('again', { params });
+    expect([s.settled.length, s.lane.queued]).toEqual([2, 1]);
   });
 
   it('ends a call at its deadline: unsent in the queue, unknown and cancelled at the server once sent', async () => {

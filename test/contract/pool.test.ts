@@ -78,7 +78,7 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
     members.delete(name);
     member?.pool?.pump();
   };
-  const instances = new Instances({ members, launch, remove });
+  const instances = new Instances({ now: () => 0, members, launch, remove });
   const pools = createPools({
     ...{ instances, remove, tell: (name, { type }) => told.push(`${type} ${name}`) },
     interactive: { is: () => isAsking, saw },

@@ -19,7 +19,7 @@ test('a session that nobody has used for some minutes offers nothing, until it i
     };
     const usedAt = { there: Date.now() - 4 * MINUTE_MS, gone: Date.now() - 6 * MINUTE_MS };
     for (const [id, at] of Object.entries(usedAt)) {
-      await store.commit('addSession', [id, '_', 'http', '', '2025-11-25', '{}', '{}', at, at]);
+      await store.commit('addSession', [id, '_', 'http', '', '2025-11-25', '{}', '{}', at, at, '_', 100]);
       await store.commit('setSessionRoots', ['[{"uri":"file:///x"}]', id]);
     }
     expect(offered()).toEqual(['there']);

@@ -43,7 +43,19 @@ async function stage() {
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
   const roots = createRoots({ config: () => config, store, logger });
   const session = async (id: string, uris: string[], { principal = '_', scope = '' } = {}) => {
-    await store.commit('addSession', [id, principal, 'http', scope, '2025-11-25', '{}', '{}', 1, Date.now()]);
+    await store.commit('addSession', [
+      id,
+      principal,
+      'http',
+      scope,
+      '2025-11-25',
+      '{}',
+      '{}',
+      1,
+      Date.now(),
+      principal,
+      100,
+    ]);
     await roots.host(id, { roots: uris.map((uri) => ({ uri })), isCut: false });
   };
   const member = (principal = '_', server = 'files', onBehalfOf = principal) =>

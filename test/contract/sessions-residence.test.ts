@@ -69,7 +69,8 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
     family: 'family',
     onTrouble,
   });
-  const open = async () => (await sessions.open({ principal: 'p', door: 'http', scope: '', params: PARAMS })).session;
+  const open = async (principal = 'p') =>
+    (await sessions.open({ principal, door: 'http', scope: '', params: PARAMS })).session;
   const usedAt = async (id: string) => {
     await store.flush();
     return (store.get<SessionRow>('session', [id])?.used_at ?? 0) - world.date() + world.now();
@@ -223,7 +224,8 @@ describe('where there is no room for one more', () => {
     used.hold();
     await world.pass(1);
     const unused = await open();
-    await world.pass(1);
+    await expect(open()).rejects.toThrow('2 sessions are open'); // each has only just been let in
+    await world.pass(5_000);
     const last = await open();
     expect([used, unused, last].map(({ id }) => find(id)?.id)).toEqual([used.id, undefined, last.id]);
     last.hold();
@@ -237,6 +239,30 @@ describe('where there is no room for one more', () => {
     await open();
     expect(find(id)).toBeUndefined();
   });
+});
+
+it('are never more than there may be, however many come at once to two daemons, and one that ends makes room', async () => {
+  const world = simulatedWorld();
+  const cast = [daemon({ world, maxSessions: 20 }), daemon({ world, maxSessions: 20 })];
+  const outcomes = await Promise.allSettled(Array.from({ length: 2_000 }, (_, index) => cast[index % 2]!.open()));
+  const opened = outcomes.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const refused = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+  expect([opened.length, refused.length]).toEqual([20, 1_980]);
+  expect(new Set(refused.map(({ code, message }) => `${code}: ${message}`))).toEqual(
+    new Set(['busy: 20 sessions are open; close one, or raise x-troupe.http.maxSessions']),
+  );
+  expect(cast[0]!.sessions.count + cast[1]!.sessions.count).toBe(20);
+  await opened[0]!.end();
+  await cast[0]!.open();
+  await expect(cast[1]!.open()).rejects.toThrow('20 sessions are open');
+});
+
+it('are bounded over all callers too, who can call themselves what they like', async () => {
+  const { open, sessions } = daemon({ maxSessions: 5 });
+  const outcomes = await Promise.allSettled(Array.from({ length: 200 }, (_, index) => open(`caller-${index}`)));
+  const refused = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
+  expect([refused.length, sessions.count]).toEqual([180, 20]);
+  expect(refused[0]).toMatch(/^too many sessions are open in all; close some/);
 });
 
 it('is not there for anybody when the disk refuses its row', async () => {

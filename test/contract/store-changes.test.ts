@@ -44,7 +44,7 @@ describe('a commit', () => {
   it('knows it of rows that are ignored, and of many of them in a row', async () => {
     await using dir = await scratch();
     await using store = await taskStore(dir.path);
-    await store.commit('addSession', ['s', '_', 'http', '', '2025-11-25', '{}', '{}', 1, 1]);
+    await store.commit('addSession', ['s', '_', 'http', '', '2025-11-25', '{}', '{}', 1, 1, '_', 100]);
     const subscribed = Array.from({ length: 100 }, (_, i) =>
       store.commit('addSubscription', ['s', 'files', `u${i % 60}`]),
     );

@@ -18,7 +18,7 @@ const told = ['start', 'stop', 'restart', 'remove', 'login.done'];
 const events = [
   ...[...told, 'wanted', 'connection.ready', 'connection.drained', 'connection.quiet', 'restart.forgotten'],
 ].map((type) => ({ type }) as ServerEvent);
-const trouble = ['connection.refused', 'connection.unauthorized', 'connection.closed'].map(
+const trouble = ['connection.refused', 'connection.unauthorized', 'connection.short', 'connection.closed'].map(
   (type) => ({ type, why: 'trouble' }) as ServerEvent,
 );
 

@@ -196,3 +196,23 @@ it('is tried again as soon as it is wanted, if others run it: at a pace of its o
   ours.tell('wanted');
   expect(ours.state()).toBe('waiting.resting');
 });
+
+it('is tried without end while the machine is short of something, and that counts neither as a restart nor as a crash', () => {
+  const short = { type: 'connection.short', why: 'no descriptors' } as const;
+  const { clock, tell, state, context, say } = stage(() => {});
+  tell('start');
+  for (const wait of [250, 500, 1_000, 2_000, 2_000, 2_000]) {
+    say(short);
+    expect([state(), context().why, context().restarts]).toEqual(['waiting.resting', 'no descriptors', 0]);
+    clock.increment(wait - 1);
+    expect(state()).toBe('waiting.resting');
+    clock.increment(1);
+    expect(state()).toBe('up.opening');
+  }
+  say({ type: 'connection.ready' });
+  expect([state(), context().why, context().shortages]).toEqual(['up.ready', '', 0]);
+  say(died);
+  expect([state(), context().restarts]).toEqual(['waiting.resting', 1]);
+  clock.increment(100);
+  expect(state()).toBe('up.opening'); // after the wait of a first crash
+});

@@ -28,15 +28,17 @@ const facts: ServerEvent[] = [
   { type: 'connection.quiet' },
   { type: 'connection.refused', why: 'no such command' },
   { type: 'connection.unauthorized', why: 'no token' },
+  { type: 'connection.short', why: 'no descriptors' },
   { type: 'connection.closed', why: 'exit 1' },
   { type: 'restart.forgotten' },
 ];
 
 // `restarts` only grows, and nothing depends on it; of `why`, only whether there is one.
-const key = ({ value, context: { next, recent, why } }: any) => [value, next, recent, why !== ''];
+const key = ({ value, context: { next, recent, shortages, why } }: any) => [value, next, recent, shortages, why !== ''];
 const steps = everyStep(serverMachine, spec, [...commands, ...facts], key);
 
 const isCommand = ({ event }: Step) => commands.some(({ type }) => type === event.type);
+const isShort = ({ event }: Step) => event.type === 'connection.short';
 const isLeaving = (state: string) => state === 'up.draining' || state === 'up.closing';
 const isUp = (state: string) => state.startsWith('up.');
 const about = ({ from, event, to }: Step) => `${stateOf(from)} + ${event.type} → ${stateOf(to)}`;
@@ -50,17 +52,20 @@ describe('in every reachable configuration', () => {
   it('begins stopped, unblamed, with nothing counted', () => {
     const [first] = initialTransition(serverMachine, spec);
     expect(stateOf(first)).toBe('stopped');
-    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, why: '' });
+    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '' });
   });
 
   it('moves as this table says, and ignores everything else', () => {
     const destinations = 'asleep | gone | stopped | up.opening';
     const over = {
       ...{ 'connection.closed': destinations, 'connection.refused': destinations },
-      'connection.unauthorized': destinations,
+      ...{ 'connection.unauthorized': destinations, 'connection.short': destinations },
     };
     const fails = { 'connection.closed': 'failed | waiting.resting', 'connection fails': 'failed | waiting.resting' };
-    const refused = { 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' };
+    const refused = {
+      ...{ 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' },
+      'connection.short': 'waiting.resting',
+    };
     expect(reactions(steps)).toEqual({
       stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
       asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
@@ -135,8 +140,10 @@ describe('in every reachable configuration', () => {
     check(
       ({ from, to }) => stateOf(from) !== stateOf(to),
       (step, name) => {
-        const { recent } = step.to.context;
-        const waiting = { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
+        const { recent, shortages } = step.to.context;
+        const waiting = isShort(step)
+          ? { 'after backoff': [250, 500, 1_000, 2_000][shortages - 1] }
+          : { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
         expect(timers(step), name).toEqual(
           stateOf(step.to) === 'waiting.resting' ? waiting : (waits[stateOf(step.to)] ?? {}),
         );
@@ -188,7 +195,7 @@ describe('in every reachable configuration', () => {
         event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
     );
     check(
-      ({ from, to }) => stateOf(to) === 'waiting.resting' && stateOf(from) !== 'waiting.resting',
+      (step) => stateOf(step.to) === 'waiting.resting' && stateOf(step.from) !== 'waiting.resting' && !isShort(step),
       ({ from, to }, name) => {
         expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
         expect(to.context.recent, name).toBe(from.context.recent + 1);
@@ -199,7 +206,7 @@ describe('in every reachable configuration', () => {
 
   it('counts restarts nowhere else, and forgets them one by one, or all when somebody helps a failed one', () => {
     check(
-      ({ to }) => stateOf(to) !== 'waiting.resting',
+      (step) => stateOf(step.to) !== 'waiting.resting' || isShort(step),
       ({ from, event, to }, name) => {
         const helped = stateOf(from) === 'failed' && ['start', 'stop', 'restart'].includes(event.type);
         // An attempt that a caller wanted is none of the server's own.
@@ -214,6 +221,7 @@ describe('in every reachable configuration', () => {
   it('says why it is down until it is ready again or somebody helped', () => {
     const said: Record<string, string> = {
       'connection.closed': 'exit 1',
+      'connection.short': 'no descriptors',
       'connection.refused': 'no such command',
       'connection.unauthorized': 'no token; run troupe login echo',
       'connection fails': 'it broke',

@@ -48,6 +48,8 @@ export type DaemonOptions = {
   readonly config?: string;
   /** A state directory to begin with; a copy of it is used. */
   readonly from?: string;
+  /** How many descriptors the daemon may have. */
+  readonly descriptors?: number;
   /** Wait until every server has left `opening`; on unless false. */
   readonly settle?: boolean;
 };
@@ -65,6 +67,7 @@ export async function daemon({
   troupe = {},
   env = {},
   from,
+  descriptors,
   settle = true,
   ...given
 }: DaemonOptions = {}) {
@@ -95,7 +98,9 @@ export async function daemon({
   let nc: Promise<NatsConnection> | undefined;
 
   async function start(): Promise<void> {
-    const child = execa(process.execPath, [MAIN, 'up'], {
+    const limited = ['-c', `ulimit -n ${descriptors} && exec "$0" "$@"`, process.execPath];
+    const [command, args] = descriptors ? ['/bin/sh', limited] : [process.execPath, []];
+    const child = execa(command, [...args, MAIN, 'up'], {
       env: environment,
       extendEnv: false,
       reject: false,
@@ -216,11 +221,12 @@ async function copyPrivately(from: string, to: string): Promise<void> {
 
 export type Daemon = Awaited<ReturnType<typeof daemon>>;
 type Status = {
-  daemon: { pid: number; state: string; version: string };
+  daemon: { pid: number; state: string; version: string; configError: string | null };
   bus: { state: string; url: string; pid?: number; lastError?: string; outbox: number; refused: number };
   store: { state: string; message: string };
   http: { state: string; url: string | null; error?: string };
   sessions: number;
+  limits: Record<'descriptors' | 'hosts' | 'servers', { used: number; most: number }>;
   plugins: { name: string; state: string; error?: string }[];
   servers: ServerStatus[];
 };

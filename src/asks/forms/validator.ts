@@ -68,8 +68,7 @@ export function createValidator({ budgetMs = 250, idleMs = 60_000 } = {}): Valid
   }
 
   async function run(job: Job): Promise<void> {
-    if (!thread || thread.isEnded()) thread = startThread(budgetMs);
-    const verdict = await thread.check(job);
+    const verdict = await checkIn(job);
     if ('broken' in verdict) letGo();
     if (!('broken' in verdict)) job.resolve(verdict.problem);
     else if (isClosed) job.reject(CLOSED);
@@ -77,6 +76,15 @@ export function createValidator({ budgetMs = 250, idleMs = 60_000 } = {}): Valid
     else job.reject(new TroupeError('internal', `The thread that checks answers broke: ${verdict.broken}.`));
     running = undefined;
     next();
+  }
+
+  async function checkIn(job: Job): Promise<Verdict> {
+    try {
+      if (!thread || thread.isEnded()) thread = startThread(budgetMs);
+      return await thread.check(job);
+    } catch (error) {
+      return brokenBy(error as Error); // there may be no room for a thread, now
+    }
   }
 
   function letGo(): void {

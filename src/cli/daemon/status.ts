@@ -81,7 +81,7 @@ function serverTable(output: Output, servers: readonly ServerStatus[]): string {
 type Row = readonly [title: string, text: string];
 
 function summary(output: Output, now: Status): string {
-  const { daemon, bus, http, sessions, asks, tasks, store, plugins } = now;
+  const { daemon, bus, http, sessions, asks, tasks, store, limits, plugins } = now;
   const state = (each: { readonly state: string }): string => paintState(output, each.state);
   const hosts = sessions ? `  ${sessions} ${sessions === 1 ? 'session' : 'sessions'}` : '';
   const rows: (Row | false | undefined)[] = [
@@ -92,6 +92,7 @@ function summary(output: Output, now: Status): string {
     !!tasks?.unfinished && ['tasks', `${tasks.unfinished} unfinished; see \`troupe tasks\``],
     !!asks?.open && ['asks', `${asks.open} open; see \`troupe inbox\``],
     ['store', `${state(store)}  ${flat(store.message ?? '')}`],
+    ...nearlyUsed(limits).map((text, index): Row => [index === 0 ? 'limits' : '', text]),
     ...plugins.map((each): Row => ['plugin', `${each.name} ${state(each)}  ${flat(each.error ?? '')}`]),
     ['config', daemon.config ?? 'none, so the three reference servers are run'],
     !!daemon.configError && ['', `not applied: ${flat(daemon.configError)}`],
@@ -102,6 +103,22 @@ function summary(output: Output, now: Status): string {
     .map(([title, text]) => `${output.paint('dim', title.padEnd(7))} ${text.trimEnd()}`)
     .join('\n');
 }
+
+const LIMITS = {
+  descriptors: 'descriptors are used; raise ulimit -n, or close hosts',
+  hosts: 'connections of hosts are open; close some, or raise ulimit -n',
+  servers: 'processes of servers run; stop some, or raise ulimit -n',
+} as const;
+
+/** A sentence for each limit of which little is left. A daemon of an earlier version says nothing of them. */
+function nearlyUsed(limits: Status['limits'] | undefined): string[] {
+  return Object.entries(LIMITS).flatMap(([name, text]) => {
+    const { used, most } = limits?.[name as keyof typeof LIMITS] ?? { used: null, most: null };
+    return used !== null && most !== null && used >= NEARLY * most ? [`${used} of ${most} ${text}`] : [];
+  });
+}
+
+const NEARLY = 0.8;
 
 function daemonText({ instance, version, pid, uptimeMs, memoryBytes }: Status['daemon'], state: string): string {
   const name = instance ? `${instance}  ` : '';

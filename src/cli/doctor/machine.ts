@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { dirname } from 'node:path';
 import { sentence } from '../../protocol/failures.ts';
 import { networkFilesystem } from '../../store/directory.ts';
+import { type Limits, readLimits, sharesOf } from '../../world/limits.ts';
 import { bytes } from '../terminal/table.ts';
 import type { Cli } from '../verb.ts';
 
@@ -18,10 +19,12 @@ const LEAST_NODE = [20, 19, 0];
 const LEAST_SQLITE = [3, 51, 3];
 const LEAST_FREE = 100 * 2 ** 20;
 const ENOUGH_FREE = 2 ** 30;
+const LEAST_DESCRIPTORS = 1_024;
 
 export async function* machineChecks({ paths }: Cli): AsyncGenerator<Check> {
   yield nodeCheck(process.versions.node);
   yield await sqliteCheck();
+  yield descriptorCheck(readLimits());
   yield* stateChecks(paths.state);
 }
 
@@ -29,6 +32,16 @@ export function nodeCheck(version: string): Check {
   if (isAtLeast(version, LEAST_NODE)) return { name: 'node', state: 'ok', detail: `v${version}` };
   const remedy = `install Node ${LEAST_NODE.slice(0, 2).join('.')} or newer (https://nodejs.org)`;
   return { name: 'node', state: 'fail', detail: `v${version} is too old`, remedy };
+}
+
+/** What a daemon started from here would have. */
+export function descriptorCheck(limits: Limits): Check {
+  const { hosts, servers } = sharesOf(limits);
+  const most = Number.isFinite(limits.descriptors) ? limits.descriptors : 'no limit of';
+  const processes = Number.isFinite(servers) ? servers : 'as many';
+  const detail = `${most} descriptors: for ${hosts} connections of hosts and ${processes} processes of servers`;
+  if (limits.descriptors >= LEAST_DESCRIPTORS) return { name: 'limits', state: 'ok', detail };
+  return { name: 'limits', state: 'warn', detail, remedy: `raise ulimit -n to ${LEAST_DESCRIPTORS} or more` };
 }
 
 async function sqliteCheck(): Promise<Check> {

@@ -117,6 +117,9 @@ const SYNTAX: Partial<Record<ReturnType<typeof printParseErrorCode>, string>> = 
   InvalidCharacter: 'this control character must be escaped',
 };
 
+/** The machine is short of something, or its disk: the file may be read the next time. */
+const NOT_NOW = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EIO']);
+
 function unreadable(path: string, error: unknown): Complaint {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const reasons: Record<string, string> = {
@@ -124,7 +127,8 @@ function unreadable(path: string, error: unknown): Complaint {
     EACCES: 'the file may not be read; check its permissions',
   };
   const why = error instanceof RangeError ? 'the file is nested too deeply' : sentence(error);
-  return { path, line: 1, column: 1, message: reasons[String(code)] ?? why };
+  const isPassing = NOT_NOW.has(String(code));
+  return { path, line: 1, column: 1, message: reasons[String(code)] ?? why, ...(isPassing && { isPassing }) };
 }
 
 /** Every complaint and every warning about one document, in the order of the lines. */

@@ -20,6 +20,8 @@ export type HttpContext = {
   readonly patience: Deadlines<Due>;
   /** The answers that hosts wait for. */
   readonly owed: Tally;
+  /** The bytes of requests that have not arrived whole yet. */
+  readonly arriving: { bytes: number; readonly most: number };
   readonly headerDeclarations: HeaderDeclarations | undefined;
 };
 

@@ -1,6 +1,7 @@
 // Server-sent events on one response: how they are written, and that a connection with nothing to say is kept alive.
 
 import type { World } from '../../world/world.ts';
+import { leavesTooMuch } from '../unread.ts';
 import { type HttpRequest, isGone, onGone } from './request.ts';
 
 export type EventOptions = {
@@ -58,7 +59,7 @@ const NEWLINE = 0x0a;
 export function writeLive(http: HttpRequest, frame: Buffer): void {
   if (isGone(http) || http.res.writableEnded) return;
   writeEvent(http, frame, '');
-  if (http.res.writableLength > MOST_UNREAD) http.res.destroy();
+  if (leavesTooMuch(http.res, MOST_UNREAD)) http.res.destroy();
 }
 
 /** Says where the stream begins, so that even a reader that heard nothing can come back. */

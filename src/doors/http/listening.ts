@@ -1,19 +1,28 @@
 // The listening socket: where it listens, how long it waits for a request, and the bare status for bytes so broken that they
 // never become one.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { inUrl } from '../../config/addresses.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
+import type { World } from '../../world/world.ts';
 import type { Timing } from './context.ts';
+import { keepRoom, type Room } from './room.ts';
 
 const MAX_HEAD_BYTES = 16_384;
-const MAX_CONNECTIONS = 4_096;
 /** Longer than hosts keep a connection for later: one that we close under a request is an error to them. */
 const IDLE_MS = 65_000;
 
-export function serverFor({ headMs, bodyMs, checkMs }: Timing): Server {
+export type ListeningOptions = {
+  readonly world: World;
+  readonly timing: Timing;
+  /** How many connections there may be, whatever they are used for. */
+  readonly maxConnections: number;
+};
+
+export function serverFor({ world, timing, maxConnections }: ListeningOptions): { server: Server; room: Room } {
+  const { headMs, bodyMs, checkMs } = timing;
   const server = createServer({
     maxHeaderSize: MAX_HEAD_BYTES,
     headersTimeout: headMs,
@@ -22,11 +31,9 @@ export function serverFor({ headMs, bodyMs, checkMs }: Timing): Server {
     keepAliveTimeout: IDLE_MS,
     keepAlive: true,
   });
-  const newest = new WeakMap<Duplex, ServerResponse>();
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => void newest.set(req.socket, res));
-  server.on('clientError', (error, socket) => hangUp(socket, newest.get(socket), statusOf(error)));
-  return server;
+  const room = keepRoom(server, maxConnections, world);
+  server.on('clientError', (error, socket) => hangUp(socket, room.newest(socket), statusOf(error)));
+  return { server, room };
 }
 
 function hangUp(socket: Duplex, answer: ServerResponse | undefined, status: number): void {

@@ -150,16 +150,24 @@ export function readMessage(
     const message = `the body has more than ${maxBodyBytes} bytes (x-troupe.http.maxBodyBytes)`;
     refuse(http, 413, { rpc: FAILURES.tooLarge.rpc, message });
   };
-  readBody(http.req, maxBodyBytes, onBody, onTooLarge);
+  const onCrowded = (): void =>
+    refuse(http, 503, { rpc: FAILURES.busy.rpc, message: CROWDED, headers: ['Retry-After', '5'] });
+  readBody(http.req, { maxBytes: maxBodyBytes, arriving: door.arriving, onBody, onTooLarge, onCrowded });
 }
 
+const CROWDED = 'too many large requests are on their way in; send it again soon';
+
+type Body = {
+  readonly maxBytes: number;
+  /** Counts those of all requests that do not come in one piece. */
+  readonly arriving: HttpContext['arriving'];
+  readonly onBody: (body: Buffer) => void;
+  readonly onTooLarge: () => void;
+  readonly onCrowded: () => void;
+};
+
 /** Handed over by callback: a promise would put off every call to a later turn. */
-function readBody(
-  req: IncomingMessage,
-  maxBytes: number,
-  onBody: (body: Buffer) => void,
-  onTooLarge: () => void,
-): void {
+function readBody(req: IncomingMessage, { maxBytes, arriving, onBody, onTooLarge, onCrowded }: Body): void {
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) {
     onTooLarge();
     return discard(req, maxBytes);
@@ -167,20 +175,38 @@ function readBody(
   let first: Buffer | undefined;
   let chunks: Buffer[] | undefined;
   let size = 0;
+  let counted = 0;
+  const leave = (): void => {
+    arriving.bytes -= counted;
+    counted = 0;
+  };
+  const giveUp = (answer: () => void): void => {
+    req.off('data', take).off('end', finish);
+    leave();
+    chunks = undefined;
+    answer();
+    discard(req, maxBytes);
+  };
   const take = (chunk: Buffer): void => {
     size += chunk.length;
-    if (size > maxBytes) {
-      req.off('data', take).off('end', finish);
-      onTooLarge();
-      return discard(req, maxBytes);
+    if (size > maxBytes) return giveUp(onTooLarge);
+    if (!first) {
+      first = chunk;
+      return;
     }
-    if (!first) first = chunk;
-    else {
-      chunks ??= [first];
-      chunks.push(chunk);
+    if (!chunks) {
+      chunks = [first];
+      req.once('close', leave);
     }
+    chunks.push(chunk);
+    arriving.bytes += size - counted;
+    counted = size;
+    if (arriving.bytes > arriving.most) giveUp(onCrowded);
   };
-  const finish = (): void => onBody(chunks ? Buffer.concat(chunks, size) : (first ?? Buffer.alloc(0)));
+  const finish = (): void => {
+    leave();
+    onBody(chunks ? Buffer.concat(chunks, size) : (first ?? Buffer.alloc(0)));
+  };
   req.on('data', take).on('end', finish);
 }
 

@@ -80,7 +80,7 @@ const STATUS: { readonly [code in FailureCode]?: number } = {
   invalid: 400,
   unauthorized: 403,
   unknownServer: 404,
-  busy: 503,
+  busy: 429,
   unavailable: 503,
 };
 const RETRY_SOON = ['Retry-After', '5'];
@@ -95,7 +95,7 @@ export function refuseThrown(
   const failure = failureOf(error, onFault, delivery);
   if (http.res.headersSent) return void http.res.destroy();
   const status = STATUS[failure.code] ?? 500;
-  const mayRetry = status === 503 && delivery === 'not sent';
+  const mayRetry = (status === 503 || status === 429) && delivery === 'not sent';
   sendJson(http, status, errorFrame(id, errorObject(failure)), mayRetry ? RETRY_SOON : undefined);
 }
 

@@ -28,6 +28,7 @@ import {
   routeOf,
   sendEmpty,
 } from './request.ts';
+import type { Room } from './room.ts';
 import { type OnUpgrade, takeUpgrades, type Upgrades } from './upgrade.ts';
 
 export type HttpOptions = {
@@ -43,8 +44,20 @@ export type HttpOptions = {
   /** What tools want repeated in `Mcp-Param-*`; without it such headers are ignored. */
   readonly headerDeclarations?: HeaderDeclarations;
   readonly timing?: Partial<Timing>;
+  /** How many connections there may be, whatever they are used for. */
+  readonly maxConnections?: number;
+  /** How many bytes of requests may be on their way in at once. */
+  readonly maxArriving?: number;
 };
-export type HttpDoor = { readonly url: string; close(): Promise<void> };
+export type HttpDoor = {
+  readonly url: string;
+  /** How many connections there are, and may be. */
+  connections(): { readonly used: number; readonly most: number };
+  close(): Promise<void>;
+};
+
+const MAX_CONNECTIONS = 4_096;
+const MAX_ARRIVING = 128 * 1024 * 1024;
 
 const TIMING: Timing = {
   patienceMs: 60,
@@ -59,6 +72,7 @@ const TIMING: Timing = {
 type Parts = {
   readonly door: HttpContext;
   readonly gate: Gate;
+  readonly room: Room;
   readonly legacy: Legacy;
   isClosing: boolean;
 };
@@ -76,6 +90,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     readers: createReaders(settings.maxStreams),
     patience: createPatience(),
     owed: createTally(),
+    arriving: { bytes: 0, most: Math.max(options.maxArriving ?? MAX_ARRIVING, settings.maxBodyBytes) },
     headerDeclarations,
   };
   if (!isLoopback(host) && Object.keys(settings.tokens).length === 0)
@@ -83,18 +98,19 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
       'unauthorized',
       `${host} can be reached from elsewhere; set a token in x-troupe.http.tokens, or listen on 127.0.0.1`,
     );
-  const server = serverFor(door.timing);
+  const { maxConnections = MAX_CONNECTIONS } = options;
+  const { server, room } = serverFor({ world, timing: door.timing, maxConnections });
   const port = await listen(server, address);
-  // No descriptor is left for one more connection, for instance: those that are there go on.
-  server.on('error', (error) => logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`));
+  server.on('error', troubleLog(world, logger));
   const gate = createGate({ host, port, settings, standingOf });
-  const parts: Parts = { door, gate, legacy: createLegacy(door), isClosing: false };
+  const parts: Parts = { door, gate, room, legacy: createLegacy(door), isClosing: false };
   server.on('request', (req: IncomingMessage, res: ServerResponse) => handle(parts, req, res));
-  const upgrades = takeUpgrades({ server, gate, sessions, onUpgrade });
+  const upgrades = takeUpgrades({ server, gate, room, sessions, onUpgrade });
   const shown = isWildcard(host) ? (host === '::' ? '::1' : '127.0.0.1') : host;
 
   return {
     url: `http://${inUrl(shown)}:${port}`,
+    connections: () => ({ used: room.count, most: maxConnections }),
     close(): Promise<void> {
       parts.isClosing = true;
       upgrades.refuseFurther();
@@ -103,9 +119,22 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   };
 }
 
+const TROUBLE_MS = 10_000;
+
+/** No descriptor is left for one more connection, for instance: those that are there go on. Told from time to time. */
+function troubleLog(world: World, logger: Logger): (error: unknown) => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (world.now() - toldAt < TROUBLE_MS) return;
+    toldAt = world.now();
+    logger.error({ door: 'http' }, `the listening socket: ${sentence(error)}`);
+  };
+}
+
 // ── One request ──────────────────────────────────────────────────────────────
 
 function handle(parts: Parts, req: IncomingMessage, res: ServerResponse): void {
+  if (parts.room.isRefused(req.socket)) return refuse(withoutPrincipal(req, res, NO_HEADERS), 503, FULL);
   const verdict = parts.gate(req);
   if (verdict instanceof Promise) void verdict.then((found) => judged(parts, req, res, found));
   else judged(parts, req, res, verdict);
@@ -132,6 +161,12 @@ function judged(parts: Parts, req: IncomingMessage, res: ServerResponse, admissi
     refuseThrown(http, parts.door, error);
   }
 }
+
+const FULL = {
+  rpc: FAILURES.busy.rpc,
+  message: 'troupe has as many connections as it can take (ulimit -n); close some, or try again soon',
+  headers: ['Connection', 'close', 'Retry-After', '5'],
+};
 
 const STOPPING = {
   rpc: FAILURES.unavailable.rpc,

@@ -10,19 +10,21 @@ import type { Scope, Sessions } from '../../sessions/host.ts';
 import { createTally } from './context.ts';
 import type { Gate, Verdict } from './gate.ts';
 import { INVALID_REQUEST, routeOf } from './request.ts';
+import type { Room } from './room.ts';
 
 export type OnUpgrade = (scope: Scope, principal: string, req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export type UpgradeOptions = {
   readonly server: Server;
   readonly gate: Gate;
+  readonly room: Room;
   readonly sessions: Sessions;
   readonly onUpgrade: OnUpgrade | undefined;
 };
 
 export type Upgrades = ReturnType<typeof takeUpgrades>;
 
-export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptions) {
+export function takeUpgrades({ server, gate, room, sessions, onUpgrade }: UpgradeOptions) {
   const handedOn = new Set<Duplex>();
   const open = createTally();
   let isClosing = false;
@@ -32,6 +34,8 @@ export function takeUpgrades({ server, gate, sessions, onUpgrade }: UpgradeOptio
     if (req.method !== 'GET' || req.headers.upgrade?.toLowerCase() !== 'websocket')
       return serveAgain(server, req, socket, head);
     socket.on('error', () => socket.destroy());
+    if (room.isRefused(socket))
+      return refuse(socket, 503, FAILURES.busy.rpc, 'troupe has as many connections as it can take; try again soon');
     const verdict = gate(req);
     if (verdict instanceof Promise) void verdict.then((found) => judged(req, socket, head, found));
     else judged(req, socket, head, verdict);

@@ -123,6 +123,10 @@ class Connection {
       onChunk: () => this.#health.pace(),
       onRoom: () => lane.pump(),
       onClosed: (reason, isFinal) => this.#ended(reason, isFinal),
+      onShort: (why) => {
+        this.#why = why;
+        this.#tell({ type: 'connection.short', why });
+      },
       onUnauthorized: (why) => {
         this.#why = why;
         this.#tell({ type: 'connection.unauthorized', why });

@@ -33,6 +33,8 @@ export type LinkEvents = {
   onRoom(): void;
   /** The link is closed. `isFinal` says that trying again would not help. */
   onClosed(why: string, isFinal: boolean): void;
+  /** The machine has nothing left to open the link with; it will have again. */
+  onShort(why: string): void;
   /** The server wants to know who we are, and only a person can say. */
   onUnauthorized(why: string): void;
   /** The server could not be reached at its address, though not on behalf of a request. */

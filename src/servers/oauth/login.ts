@@ -166,6 +166,7 @@ async function openCallback(server: string, state: string, ports: readonly numbe
 
   const http = createServer({ requestTimeout: 10_000, maxHeaderSize: 16_384 }, take);
   http.maxConnections = 8;
+  http.on('error', () => {}); // whoever cannot be accepted comes again; that a port is taken is heard below
   const port = await listen(http, server, ports);
 
   function take(request: IncomingMessage, response: ServerResponse): void {

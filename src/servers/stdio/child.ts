@@ -1,8 +1,9 @@
 // The process of a server, the leader of its own process group, so that its own children go down with it; and what the process
 // may see of our environment. Its goodbye is a ladder: close stdin, SIGTERM to the group, SIGKILL to the group.
 
-import { execa } from 'execa';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { MARKER } from '../../protocol/version.ts';
+import { shortageOf } from '../../world/limits.ts';
 import { type Cage, NO_CAGE } from './cage.ts';
 
 export type ChildOptions = {
@@ -17,11 +18,23 @@ export type ChildOptions = {
   readonly onOutput: (chunk: Buffer) => void;
   readonly onErrorOutput: (chunk: Buffer) => void;
   readonly onSpawn: (pid: number) => void;
-  /** Exactly once. `isMissing` says that the command itself was not found or may not be run. */
-  readonly onExit: (why: string, isMissing: boolean) => void;
+  /** Exactly once. */
+  readonly onExit: (why: string, end: ChildEnd) => void;
 };
 
-export type Child = ReturnType<typeof spawnChild>;
+export type Child = {
+  readonly pid: number | undefined;
+  write(frame: Buffer): void;
+  hasRoom(): boolean;
+  onRoom(listener: () => void): void;
+  pause(): void;
+  resume(): void;
+  close(): void;
+  kill(): void;
+};
+
+/** `missing`: the command itself was not found or may not be run. `short`: the machine had nothing left to run it with. */
+export type ChildEnd = 'ended' | 'missing' | 'short';
 
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 /** How long the pipe of a dead leader may be held open by a descendant that left its group. */
@@ -33,53 +46,37 @@ process.on('exit', () => {
   for (const pid of living) signalGroup(pid, 'SIGKILL');
 });
 
-export function spawnChild(options: ChildOptions) {
-  const { cwd, env, cage = NO_CAGE, onOutput, onErrorOutput } = options;
-  const [command, args] = cage.around(options);
-  const subprocess = execa(command, [...args], {
-    ...(cwd !== undefined && { cwd }),
-    env: { ...env },
-    extendEnv: false,
-    detached: true,
-    stdio: 'pipe',
-    buffer: false,
-    reject: false,
-    cleanup: false,
-  });
+export function spawnChild(options: ChildOptions): Child {
+  const { cage = NO_CAGE, onOutput, onErrorOutput } = options;
+  const subprocess = launch(options);
+  if (!subprocess) return UNBORN;
   const { stdin, stdout, stderr, pid } = subprocess;
   let frames: Buffer[] = [];
   let ladder: NodeJS.Timeout | undefined;
   let isOver = false;
-  if (pid !== undefined) {
-    living.add(pid);
-    cage.launched(pid);
-    options.onSpawn(pid);
-  }
+  living.add(pid);
+  cage.launched(pid);
+  options.onSpawn(pid);
   stdout.on('data', onOutput);
   stderr.on('data', onErrorOutput);
   // A child that closed its end is about to exit, and its exit is what we report.
-  for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
+  for (const each of [stdin, stdout, stderr, subprocess]) each.on('error', () => {});
 
-  const over = (why: string, isMissing: boolean): void => {
+  const over = (why: string): void => {
     if (isOver) return;
     isOver = true;
-    options.onExit(why, isMissing);
+    options.onExit(why, 'ended');
   };
   // The leader's exit ends the group; its last words are still in the pipe, which closes once no process holds it.
   subprocess.once('exit', (code, signal) => {
     const why = signal ? `killed by ${signal}` : `exited with code ${code}`;
     clearTimeout(ladder);
-    if (pid !== undefined) signalGroup(pid, 'SIGKILL');
-    if (pid !== undefined) living.delete(pid);
+    signalGroup(pid, 'SIGKILL');
+    living.delete(pid);
     void cage.end();
     stdout.resume();
-    subprocess.once('close', () => over(why, false));
-    setTimeout(over, PIPE_HELD_MS, why, false).unref();
-  });
-  void subprocess.then(({ code, originalMessage }) => {
-    if (pid !== undefined) return;
-    over(notRunnable(options, code, originalMessage), true);
-    void cage.end();
+    subprocess.once('close', () => over(why));
+    setTimeout(over, PIPE_HELD_MS, why).unref();
   });
 
   function flush(): void {
@@ -95,11 +92,11 @@ export function spawnChild(options: ChildOptions) {
       if (frames.push(frame) === 1) setImmediate(flush);
     },
     hasRoom: () => stdin.writableLength < MAX_UNREAD_BYTES,
-    onRoom: (listener: () => void) => stdin.on('drain', listener),
-    pause: () => stdout.pause(),
-    resume: () => stdout.resume(),
+    onRoom: (listener) => void stdin.on('drain', listener),
+    pause: () => void stdout.pause(),
+    resume: () => void stdout.resume(),
     close(): void {
-      if (isOver || ladder || pid === undefined) return;
+      if (isOver || ladder) return;
       if (frames.length > 0) flush();
       stdin.end();
       ladder = setTimeout(() => {
@@ -111,10 +108,45 @@ export function spawnChild(options: ChildOptions) {
       clearTimeout(ladder);
       stdout.removeListener('data', onOutput);
       stdout.destroy();
-      if (!isOver && pid !== undefined) signalGroup(pid, 'SIGKILL');
+      if (!isOver) signalGroup(pid, 'SIGKILL');
     },
   };
 }
+
+/**
+ * Undefined when there is no process, and then `onExit` says why in a later turn. Node throws some reasons and tells others as
+ * an event; for lack of descriptors it makes no pipes at all, so that nothing of such a child can be used.
+ */
+function launch(options: ChildOptions): (ChildProcessWithoutNullStreams & { readonly pid: number }) | undefined {
+  const { cwd, env, cage = NO_CAGE } = options;
+  const refused = (error: NodeJS.ErrnoException): void => {
+    const shortage = shortageOf(error);
+    void cage.end();
+    if (shortage) options.onExit(`could not run ${options.command}: ${shortage}`, 'short');
+    else options.onExit(notRunnable(options, error), 'missing');
+  };
+  try {
+    const [command, args] = cage.around(options);
+    const child = spawn(command, args, { ...(cwd !== undefined && { cwd }), env, detached: true, stdio: 'pipe' });
+    if (child.pid !== undefined) return child as ChildProcessWithoutNullStreams & { readonly pid: number };
+    child.once('error', refused);
+  } catch (error) {
+    setImmediate(() => refused(error as NodeJS.ErrnoException));
+  }
+  return undefined;
+}
+
+/** Stands for a child that was never there. */
+const UNBORN: Child = {
+  pid: undefined,
+  write(): void {},
+  hasRoom: () => true,
+  onRoom(): void {},
+  pause(): void {},
+  resume(): void {},
+  close(): void {},
+  kill(): void {},
+};
 
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
@@ -122,9 +154,9 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   } catch {} // the group is gone, which is what we wanted
 }
 
-function notRunnable({ command, cwd }: ChildOptions, code: string | undefined, message: string | undefined): string {
+function notRunnable({ command, cwd }: ChildOptions, { code, message }: NodeJS.ErrnoException): string {
   if (code === 'EACCES') return `may not run ${command}; make it executable`;
-  if (code !== 'ENOENT') return `could not run ${command}: ${message ?? code ?? 'unknown reason'}`;
+  if (code !== 'ENOENT') return `could not run ${command}: ${message}`;
   const where =
     cwd === undefined ? 'install it or give its full path' : `install it, give its full path, or check cwd ${cwd}`;
   return `command ${command} was not found; ${where}`;

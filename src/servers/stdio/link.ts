@@ -40,10 +40,12 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
     },
     onErrorOutput: stderr.push,
     onSpawn: (pid) => void remember(pid),
-    onExit: (reason, isMissing) => {
+    onExit: (reason, end) => {
       stderr.end();
       forget();
-      events.onClosed(isMissing ? reason : withLastWords(reason, stderr.tail), isMissing);
+      if (end === 'short') events.onShort(reason);
+      else if (end === 'missing') events.onClosed(reason, true);
+      else events.onClosed(withLastWords(reason, stderr.tail), false);
     },
   });
   child.onRoom(events.onRoom);

@@ -1,0 +1,80 @@
+// How many connections the door has, so that hosts take no descriptor that the rest of the daemon needs. When there are too many,
+// one that nobody works on makes room: first those that never asked for anything, then those that rest between two requests,
+// longest first. When all are at work the newest is told so, and its connection ends.
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { World } from '../../world/world.ts';
+
+export type Room = {
+  /** Whether there was no room for that connection: whatever it asks for, it hears that. */
+  isRefused(socket: Duplex): boolean;
+  /** The newest response on that connection. */
+  newest(socket: Duplex): ServerResponse | undefined;
+  readonly count: number;
+};
+
+/** A connection, and when it came or was last asked something. */
+type Guest = { since: number; response: ServerResponse | undefined };
+
+/** A head that takes longer to arrive has no right to be waited for while others wait. */
+const SLOW_HEAD_MS = 1_000;
+/** How long a connection without room may take to ask for something, and so hear why. */
+const LAST_WORDS_MS = 1_000;
+
+/** Beyond these, for connections that are told that there is no room; those beyond them are closed unheard. */
+const slack = (most: number): number => Math.min(64, Math.ceil(most / 4));
+
+export function keepRoom(server: Server, most: number, world: World): Room {
+  /** In the order of their last use. */
+  const guests = new Map<Duplex, Guest>();
+  const refused = new WeakSet<Duplex>();
+  server.maxConnections = most + slack(most);
+
+  server.on('connection', (socket: Socket) => {
+    if (guests.has(socket)) return; // it comes back from a request for another protocol
+    guests.set(socket, { since: world.now(), response: undefined });
+    socket.once('close', () => guests.delete(socket));
+    if (guests.size <= most) return;
+    const leaving = leastNeeded(guests, socket, world.now());
+    if (leaving) {
+      guests.delete(leaving); // it closes in a later turn, and must not be chosen again
+      return void leaving.destroy();
+    }
+    refused.add(socket);
+    world.after(LAST_WORDS_MS, () => socket.destroy());
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const guest = guests.get(socket);
+    if (!guest) return;
+    guest.since = world.now();
+    guest.response = response;
+    guests.delete(socket);
+    guests.set(socket, guest);
+  });
+
+  return {
+    isRefused: (socket) => refused.has(socket),
+    newest: (socket) => guests.get(socket)?.response,
+    get count() {
+      return guests.size;
+    },
+  };
+}
+
+/** Undefined when somebody works on every connection. One that became a WebSocket is at work for as long as it is there. */
+function leastNeeded(guests: ReadonlyMap<Duplex, Guest>, newest: Duplex, now: number): Duplex | undefined {
+  let resting: Duplex | undefined;
+  let slow: Duplex | undefined;
+  for (const [socket, { since, response }] of guests) {
+    if (socket === newest || isUpgraded(socket)) continue;
+    if (response) resting ??= response.writableFinished ? socket : undefined;
+    else if ((socket as Socket).bytesRead === 0) return socket;
+    else if (now - since > SLOW_HEAD_MS) slow ??= socket;
+  }
+  return slow ?? resting;
+}
+
+/** Node takes its parser off a connection that it hands on. */
+const isUpgraded = (socket: Duplex): boolean => (socket as { parser?: unknown }).parser == null;
