@@ -50,7 +50,7 @@ test('lines that are no JSON are shown as they are, without control characters',
   await using place = workplace();
   writeFileSync(logIn(place), `half a line {\x1b[2J\n${line('text \x1b]0;x\x07')}`);
   const { stdout } = await place.run('logs');
-  expect(stdout).toMatch(/^half a line \{�\[2J\n/);
+  expect(stdout).toMatch(/^half a line \{\\u001b\[2J\n/);
   expect(stdout).not.toContain('\x1b');
 });
 

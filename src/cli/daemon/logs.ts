@@ -4,7 +4,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from '
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TroupeError } from '../../protocol/failures.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
+import { printable } from '../../telemetry/printable.ts';
 import { type Cli, OK, type Output, type Style, usage } from '../verb.ts';
 import { statusOf } from './running.ts';
 
@@ -77,12 +77,12 @@ function filterOf(server: string | undefined, level: string | undefined): (line:
 
 function pretty(output: Output, line: string): string {
   const entry = parse(line);
-  if (!entry) return withoutControls(line);
+  if (!entry) return printable(line);
   const [name, style] = NAMES[Math.floor(Number(entry.level) / 10) * 10] ?? ['info', 'green'];
   const time = new Date(Number(entry.time));
   const clock = Number.isNaN(time.getTime()) ? '--:--:--' : time.toTimeString().slice(0, 8);
   const who = `${entry.server ?? 'troupe'}${entry.source === 'stderr' ? ' stderr' : ''}`;
-  const text = withoutControls(`${entry.msg ?? ''}${trouble(entry.err)}`).trimEnd();
+  const text = printable(`${entry.msg ?? ''}${trouble(entry.err)}`).trimEnd();
   return [
     output.paint('dim', clock),
     output.paint(style, name.padEnd(5)),
@@ -101,7 +101,7 @@ function rest(output: Output, entry: Entry): string {
   const pairs = Object.entries(entry)
     .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '')
     .map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
-  return pairs.length > 0 ? output.paint('dim', withoutControls(pairs.join(' '))) : '';
+  return pairs.length > 0 ? output.paint('dim', printable(pairs.join(' '))) : '';
 }
 
 function parse(line: string): Entry | undefined {

@@ -36,7 +36,7 @@ export async function doctor(cli: Cli, { launch }: { readonly launch: boolean })
 function lineOf(output: Output, { name, state, detail, remedy }: Check): string {
   const head = `${output.paint(STYLES[state], state.padEnd(4))}  ${name.padEnd(12)}  `;
   const indent = ' '.repeat(20);
-  const lines = [...output.safe(detail).split('\n'), ...(remedy ? [output.paint('bold', `→ ${remedy}`)] : [])];
+  const lines = [...detail.split('\n'), ...(remedy ? [output.paint('bold', `→ ${remedy}`)] : [])];
   return head + lines.join(`\n${indent}`);
 }
 
