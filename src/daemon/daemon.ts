@@ -6,6 +6,7 @@ import { createActor, waitFor } from 'xstate';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
+import { secretsOf } from '../config/secrets.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
 import { openLog } from '../telemetry/log.ts';
@@ -37,6 +38,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   const lock = takeName(paths);
   const { config, warnings } = readOrRelease(paths, env, lock);
   const log = openLog(paths.logs, config.logLevel, basename(paths.logFile));
+  log.secrets.learn(secretsOf(config, env));
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
   const assembly = assemble({
     paths,
@@ -66,7 +68,7 @@ export async function runDaemon({ paths, env, announce, http }: DaemonOptions): 
   function end(why: string): number {
     fault.dispose();
     if (why) log.logger.fatal(why);
-    if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
+    if (why) announce(`troupe stopped: ${log.mask(why.replace(/^\w*Error: /, ''))}`);
     assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
     log.logger.info('stopped');
     log.close();

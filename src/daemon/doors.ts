@@ -52,7 +52,7 @@ export async function openDoors(options: SharedOptions, parts: DoorsParts) {
     tasks: serving.tasking.api,
     roots: serving.roots,
     oauth: serving.logins,
-    status: () => statusHere(options, parts, hosts),
+    status: () => covered(statusHere(options, parts, hosts), log.mask),
     environment: () => environmentOf(bus, hosts.status, hosts.token),
     reload: () => configuration.reload(reloading),
     stop: options.stop,
@@ -145,6 +145,10 @@ function statusHere(options: SharedOptions, { serving, bus, store, plugins }: Do
     },
   });
 }
+
+/** Reasons of failures may quote what was configured. */
+const covered = (status: Status, mask: (text: string) => string): Status =>
+  JSON.parse(JSON.stringify(status, (_, value) => (typeof value === 'string' ? mask(value) : value)));
 
 /** The first word to a person waits until every server has shown what becomes of it. */
 async function announce(options: SharedOptions, { serving, bus }: DoorsParts, hosts: HostDoors): Promise<void> {

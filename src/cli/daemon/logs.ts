@@ -71,9 +71,13 @@ function filterOf(server: string | undefined, level: string | undefined): (line:
     const entry = parse(line);
     // A line that is no JSON comes from a crash: it is hidden only where one server's lines are asked for.
     if (!entry) return server === undefined;
-    return (server === undefined || entry.server === server) && Number(entry.level ?? 30) >= least;
+    return (server === undefined || isOf(server, entry.server)) && Number(entry.level ?? 30) >= least;
   };
 }
+
+/** A server's lines are also those of its further processes, which are named `server@…`. */
+const isOf = (server: string, name: unknown): boolean =>
+  name === server || (typeof name === 'string' && name.startsWith(`${server}@`));
 
 function pretty(output: Output, line: string): string {
   const entry = parse(line);

@@ -27,6 +27,8 @@ export type ConnectionWorld = StdioWorld &
     /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
+    /** What is said of a server's trouble passes here, because a server may have put a secret into its words. */
+    readonly mask?: (text: string) => string;
   };
 
 export function serverConnection(world: ConnectionWorld) {
@@ -111,7 +113,8 @@ class Connection {
       onChunk: () => this.#health.pace(),
       onRoom: () => lane.pump(),
       onClosed: (reason, isFinal) => this.#ended(reason, isFinal),
-      onUnauthorized: (why) => {
+      onUnauthorized: (reason) => {
+        const why = this.#masked(reason);
         this.#why = why;
         this.#tell({ type: 'connection.unauthorized', why });
       },
@@ -122,7 +125,7 @@ class Connection {
       },
       onFailed: (id, failure) => {
         this.#tasks.failed(id);
-        lane.fail(id, failure);
+        lane.fail(id, { ...failure, message: this.#masked(failure.message) });
         // A server that could not be reached, or broke off, may be gone altogether.
         if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
       },
@@ -190,7 +193,12 @@ class Connection {
     this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
   }
 
-  #ended(why: string, isFinal: boolean): void {
+  #masked(text: string): string {
+    return this.#world.mask?.(text) ?? text;
+  }
+
+  #ended(reason: string, isFinal: boolean): void {
+    const why = this.#masked(reason);
     this.#why = why;
     this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
   }
