@@ -104,8 +104,17 @@ const trouble = (error: unknown): string =>
 function rest(output: Output, entry: Entry): string {
   const pairs = Object.entries(entry)
     .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '')
-    .map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
+    .map(([key, value]) => (key === 'micros' ? `took=${took(Number(value))}` : `${key}=${textOf(value)}`));
   return pairs.length > 0 ? output.paint('dim', printable(pairs.join(' '))) : '';
+}
+
+const textOf = (value: unknown): unknown => (typeof value === 'object' ? JSON.stringify(value) : value);
+
+/** `850µs`, `1.2ms`, `31ms`, `2.5s`. */
+function took(micros: number): string {
+  if (micros < 1_000) return `${micros}µs`;
+  const [count, unit] = micros < 1_000_000 ? [micros / 1_000, 'ms'] : [micros / 1_000_000, 's'];
+  return `${count < 10 ? count.toFixed(1) : Math.round(count)}${unit}`;
 }
 
 function parse(line: string): Entry | undefined {
