@@ -162,6 +162,40 @@ test('add and rm change the file and nothing else in it', async () => {
   expect(await place.run('rm', 'demo')).toMatchObject({ code: 1 });
 });
 
+test('add says what has become of the server, and that it was added all the same', async () => {
+  await using place = workplace();
+  const reload = { added: ['web'], removed: [], relaunched: [], retuned: [] };
+  const states = [server('web', { state: 'opening' })];
+  const last = server('web', { state: 'waiting', lastError: 'web.example.com cannot be reached: ECONNREFUSED' });
+  const daemon = { ...STATUS.daemon, config: place.config };
+  await place.control(({ method }) => {
+    const servers = [states.shift() ?? last];
+    return { result: JSON.stringify(method === 'reload' ? reload : { ...STATUS, daemon, servers }) };
+  });
+  states.push(server('web', { state: 'opening' }), server('web', { state: 'opening' }));
+  expect(await place.run('add', 'web', '--url', 'https://web.example.com/mcp')).toEqual({
+    code: 0,
+    stdout: `added web to ${place.config}\n`,
+    stderr:
+      'the running daemon has taken it up\n' + 'web is waiting: web.example.com cannot be reached: ECONNREFUSED\n',
+  });
+  const json = await place.run('add', 'more', '--url', 'https://web.example.com/mcp', '--json');
+  expect(JSON.parse(json.stdout).servers).toEqual([
+    { name: 'web', state: 'waiting', lastError: 'web.example.com cannot be reached: ECONNREFUSED' },
+  ]);
+});
+
+test('add of a server that comes up says so', async () => {
+  await using place = workplace();
+  const reload = { added: ['demo'], removed: [], relaunched: [], retuned: [] };
+  await place.control(({ method }) => ({
+    result: JSON.stringify(method === 'reload' ? reload : { ...STATUS, servers: [server('demo', { tools: 1 })] }),
+  }));
+  expect((await place.run('add', 'demo', '--', 'x')).stderr).toBe(
+    'the running daemon has taken it up; demo is ready, with 1 tool\n',
+  );
+});
+
 test('add --url writes a server behind an address, and repeats no secret', async () => {
   await using place = workplace();
   const words = ['add', 'web', '--url', 'https://h/mcp', '--header', 'Authorization=Bearer s3cret', '--type', 'sse'];
