@@ -2,7 +2,7 @@
 // starts fast.
 
 import { type Argument, Command } from 'commander';
-import type { Kind } from './calls/catalog.ts';
+import type { Kind } from './calls/definition.ts';
 import type { Cli } from './verb.ts';
 
 type Work = (cli: Cli) => Promise<number>;

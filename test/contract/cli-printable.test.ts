@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { printContents, printPrompt, printToolResult } from '../../src/cli/calls/content.ts';
+import { definitionText } from '../../src/cli/calls/definition.ts';
 import { showProgress } from '../../src/cli/terminal/progress.ts';
 import { commandText } from '../../src/cli/terminal/quoting.ts';
 import { table, wholeTable } from '../../src/cli/terminal/table.ts';
@@ -78,6 +79,11 @@ const SHOWN: Record<string, (output: Output, words: string) => void> = {
     onNotice({ method: 'log', params: { data: { text } } });
     onNotice({ method: 'ask', params: { ask: text, kind: 'approval' } });
     end();
+  },
+  'a definition': (output, text) => {
+    const inputSchema = { properties: { [text]: { type: text, description: text, enum: [text] } }, required: [text] };
+    const item = { name: text, title: text, description: text, uri: text, inputSchema, annotations: { [text]: text } };
+    for (const kind of ['tools', 'resources'] as const) output.print(definitionText(output, kind, text, item));
   },
   'a painted name': (output, text) => output.say(output.paint('bold', text)),
 };

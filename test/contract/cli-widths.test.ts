@@ -66,7 +66,7 @@ test('at 80 columns and at 48 names are whole, causes are whole, and nothing wra
       expect(shown?.flat).toContain(`database is failed: exited with code 1 after ${CAUSE}`);
       expect(shown?.text).toContain('  │ Error: no room for one more client');
     }
-    expect(ps?.lines[0]).toMatch(columns === 80 ? /SINCE +PID +CRASHES +IN FLIGHT$/ : /^SERVER +STATE +SINCE$/);
+    expect(ps?.lines[0]).toMatch(columns === 80 ? /SINCE +PID +RETRIES +IN FLIGHT$/ : /^SERVER +STATE +SINCE$/);
     expect(status?.flat).toContain('redact needs "patterns", a list of regular expressions');
     expect(status?.flat).toContain('open to other machines, with the token of troupe env');
     expect(tools?.wraps).toBe(0);

@@ -5,28 +5,7 @@ import { elements, member } from '../../protocol/json.ts';
 import { withControl } from '../control.ts';
 import { type Column, flat, table } from '../terminal/table.ts';
 import { type Cli, OK, type Output } from '../verb.ts';
-import { definitionIn, definitionText } from './definition.ts';
-
-export type Kind = 'tools' | 'resources' | 'templates' | 'prompts';
-
-export type Item = {
-  readonly name?: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly uri?: string;
-  readonly uriTemplate?: string;
-  readonly mimeType?: string;
-  readonly size?: number;
-  readonly inputSchema?: Schema;
-  readonly outputSchema?: Schema;
-  readonly annotations?: { readonly title?: string } & Record<string, unknown>;
-  readonly arguments?: readonly { name: string; required?: boolean; description?: string }[];
-};
-type Schema = Readonly<Record<string, unknown>> & { properties?: Record<string, unknown>; required?: unknown };
-export type Listing = {
-  readonly items: readonly { readonly server: string; readonly item: Item }[];
-  readonly missing: readonly { readonly server: string; readonly state: string; readonly why?: string | null }[];
-};
+import { definitionIn, definitionText, type Item, type Kind, type Listing } from './definition.ts';
 
 export async function list(
   { output, paths }: Cli,
@@ -56,6 +35,7 @@ export async function list(
   else if (items.length > 0) output.print(listing(output, kind, items, server === undefined));
   else output.say(`no ${kind}${server === undefined ? '' : ` on ${server}`}`);
   for (const line of absent) output.say(`not listed: ${line}`);
+  if (items.length > 0 && output.isTerminal) output.say(`\`troupe ${kind} <server> <name>\` shows one in full`);
   return OK;
 }
 

@@ -4,9 +4,31 @@
 import { TroupeError } from '../../protocol/failures.ts';
 import { commandText } from '../terminal/quoting.ts';
 import { flat } from '../terminal/table.ts';
-import { folded } from '../terminal/words.ts';
+import { folded, stated } from '../terminal/words.ts';
 import type { Output } from '../verb.ts';
-import type { Item, Kind, Listing } from './catalog.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+export type Kind = 'tools' | 'resources' | 'templates' | 'prompts';
+
+export type Item = {
+  readonly name?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly uri?: string;
+  readonly uriTemplate?: string;
+  readonly mimeType?: string;
+  readonly size?: number;
+  readonly inputSchema?: Described;
+  readonly outputSchema?: Described;
+  readonly annotations?: { readonly title?: string } & Record<string, unknown>;
+  readonly arguments?: readonly { name: string; required?: boolean; description?: string }[];
+};
+type Described = Schema & { readonly properties?: Record<string, unknown>; readonly required?: unknown };
+export type Listing = {
+  readonly items: readonly { readonly server: string; readonly item: Item }[];
+  readonly missing: readonly { readonly server: string; readonly state: string; readonly why?: string | null }[];
+};
 
 /** What a person types to mean it: resources also have an address. */
 const namesOf = ({ name, uri, uriTemplate }: Item): string[] =>
@@ -30,9 +52,9 @@ type Line = readonly [depth: number, text: string];
 
 export function definitionText(output: Output, kind: Kind, server: string, item: Item): string {
   const { name = '', title = item.annotations?.title, description, inputSchema, outputSchema } = item;
-  const head = `${output.paint('bold', flat(name))} of ${flat(server)}${title && title !== name ? `: ${flat(title)}` : ''}`;
+  const head = stated(output, name, ` of ${server}${title && title !== name ? `: ${flat(String(title))}` : ''}`);
   const sections = [
-    description ? folded(description, output.width).join('\n') : '',
+    description ? folded(String(description), output.width).join('\n') : '',
     section(
       output,
       '',
@@ -68,24 +90,29 @@ const HINTS: Record<string, readonly [yes: string, no: string]> = {
 };
 
 /** In the server's words of MCP, which only the server vouches for. */
-function factsOf({ uri, uriTemplate, mimeType, size, annotations = {} }: Item): string[] {
-  const hints = Object.entries(annotations).flatMap(([key, value]) => {
+function factsOf({ uri, uriTemplate, mimeType, size, annotations }: Item): string[] {
+  const hints = Object.entries(isSchema(annotations) ? annotations : {}).flatMap(([key, value]) => {
     const hint = HINTS[key];
     if (hint && typeof value === 'boolean') return [value ? hint[0] : hint[1]];
     return key === 'title' ? [] : [`${key} ${JSON.stringify(value)}`];
   });
   return [
     ...[uri, uriTemplate].flatMap((address) => (address ? [`address: ${flat(address)}`] : [])),
-    ...(mimeType ? [`type: ${flat(mimeType)}`] : []),
+    ...(mimeType ? [`type: ${flat(String(mimeType))}`] : []),
     ...(size === undefined ? [] : [`size: ${size} bytes`]),
     ...(hints.length > 0 ? [`the server says: ${hints.join('; ')}`] : []),
   ];
 }
 
-const promptLines = ({ arguments: given = [] }: Item): Line[] =>
-  given.map(({ name, required, description }) => [0, wordsOf(name, required ? 'required' : '', description)]);
+const argumentsOf = ({ arguments: given }: Item) =>
+  Array.isArray(given) ? (given as NonNullable<Item['arguments']>) : [];
 
-type Schema = Readonly<Record<string, unknown>>;
+const promptLines = (item: Item): Line[] =>
+  argumentsOf(item).map(({ name, required, description }) => [
+    0,
+    wordsOf(name, required ? 'required' : '', description),
+  ]);
+
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const DEEPEST = 6;
@@ -147,7 +174,7 @@ function limitsOf(schema: Schema): string[] {
 
 /** A line to begin with. */
 function usageOf(kind: Kind, server: string, item: Item): string {
-  const { name = '', uri = '', inputSchema, arguments: given = [] } = item;
+  const { name = '', uri = '', inputSchema } = item;
   const required = inputSchema && Array.isArray(inputSchema.required) ? inputSchema.required.map(String) : [];
   const pairs = (names: readonly string[]): string[] => names.map((each) => `${each}=…`);
   const line = (verb: string, what: string, names: readonly string[] = []): string =>
@@ -157,7 +184,7 @@ function usageOf(kind: Kind, server: string, item: Item): string {
     return line(
       'prompt',
       name,
-      given.flatMap((each) => (each.required ? [each.name] : [])),
+      argumentsOf(item).flatMap((each) => (each.required ? [each.name] : [])),
     );
   return kind === 'resources' ? line('read', uri) : '';
 }

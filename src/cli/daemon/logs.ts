@@ -103,10 +103,14 @@ const trouble = (error: unknown): string =>
 
 function rest(output: Output, entry: Entry): string {
   const pairs = Object.entries(entry)
-    .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '')
+    .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '' && !isSaid(value, entry.msg))
     .map(([key, value]) => (key === 'micros' ? `took=${took(Number(value))}` : `${key}=${textOf(value)}`));
   return pairs.length > 0 ? output.paint('dim', printable(pairs.join(' '))) : '';
 }
+
+/** `bus online` need not say `bus=online` too. */
+const isSaid = (value: unknown, said: unknown): boolean =>
+  typeof value === 'string' && (said === value || String(said).endsWith(` ${value}`));
 
 const textOf = (value: unknown): unknown => (typeof value === 'object' ? JSON.stringify(value) : value);
 

@@ -15,7 +15,7 @@ export async function status({ output, paths }: Cli): Promise<number> {
     return OK;
   }
   const now = JSON.parse(raw.toString()) as Status;
-  output.print(`${summary(output, now)}\n`);
+  output.print(`${summary(output, now)}\n\n`);
   if (now.servers.length > 0) await printServers(output, [...PS, ...COUNTS], now.servers, paths.logFile);
   else output.print('no servers yet: add one with `troupe add <name> -- <command>`, or `troupe import`');
   return OK;
@@ -53,7 +53,7 @@ const PS: readonly ServerColumn[] = [
   { title: 'STATE', cell: ({ state }) => ({ text: state, style: styleOf(state) }) },
   { title: 'SINCE', right: true, spare: 1, cell: ({ since: when }) => since(when) },
   { title: 'PID', right: true, spare: 5, cell: ({ pid }) => String(pid ?? '-') },
-  count('CRASHES', 2, ({ restarts }) => restarts),
+  count('RETRIES', 2, ({ restarts }) => restarts),
   count('IN FLIGHT', 6, ({ inFlight }) => inFlight),
 ];
 const COUNTS: readonly ServerColumn[] = [
