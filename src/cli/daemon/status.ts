@@ -109,13 +109,16 @@ function rowText(output: Output, { title, state, text }: Row): string {
   );
 }
 
-/** The pieces between two spaces, as many as have room in a line; one that has none alone is broken between its words. */
+/** The pieces between two spaces, as many as have room in a line; a sentence that needs several goes on where it began. */
 function lines(text: string, width: number): string[] {
   const all: string[] = [];
   for (const piece of text.split('  ')) {
-    const longer = `${all.at(-1)}  ${piece}`;
-    if (all.length > 0 && columnsOf(longer) <= width) all[all.length - 1] = longer;
-    else all.push(...(piece.includes(' ') ? fold(piece, width) : [piece]));
+    const before = all.pop();
+    const longer = before === undefined ? piece : `${before}  ${piece}`;
+    const isSentence = piece.includes(' ') && columnsOf(piece) > width;
+    if (isSentence) all.push(...fold(longer, width));
+    else if (before === undefined || columnsOf(longer) <= width) all.push(longer);
+    else all.push(before, piece);
   }
   return all;
 }
