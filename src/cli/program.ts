@@ -2,7 +2,7 @@
 // starts fast.
 
 import { type Argument, Command } from 'commander';
-import type { Kind } from './calls/catalog.ts';
+import type { Kind } from './calls/definition.ts';
 import type { Cli } from './verb.ts';
 
 type Work = (cli: Cli) => Promise<number>;
@@ -78,14 +78,14 @@ function daemonVerbs(program: Command, verb: Verb, run: Action): void {
 function catalogVerbs(program: Command, verb: Verb, run: Action): void {
   program.commandsGroup('What the servers offer:');
   const kinds: [Kind, string][] = [
-    ['tools', 'the tools'],
-    ['resources', 'the resources'],
-    ['templates', 'the templates of resources'],
-    ['prompts', 'the prompts'],
+    ['tools', 'the tools; with a name, all that is said of that one'],
+    ['resources', 'the resources, or one of them'],
+    ['templates', 'the templates of resources, or one of them'],
+    ['prompts', 'the prompts, or one of them'],
   ];
   for (const [kind, description] of kinds)
-    verb(`${kind} [server]`, description).action((server) =>
-      run(async (cli) => (await import('./calls/catalog.ts')).list(cli, kind, server)),
+    verb(`${kind} [server] [name]`, description).action((server, name) =>
+      run(async (cli) => (await import('./calls/catalog.ts')).list(cli, kind, server, name)),
     );
 }
 

@@ -1,10 +1,11 @@
 // What every verb is given, the exit codes, and where a verb writes: data to stdout, messages to stderr, one JSON object for
-// an error under --json. Text of a server is shown on a terminal without its control characters.
+// an error under --json. What goes to a terminal, whichever of the two is one, is made printable here and nowhere else.
 
+import { randomUUID } from 'node:crypto';
 import { durationOf } from '../config/durations.ts';
 import type { Paths } from '../config/paths.ts';
 import { FAILURES, type FailureCode, sentence, TroupeError } from '../protocol/failures.ts';
-import { withoutControls } from '../telemetry/printable.ts';
+import { printable } from '../telemetry/printable.ts';
 
 /** What every verb is given. It returns an exit code, and throws where it failed. */
 export type Cli = {
@@ -31,45 +32,66 @@ export type Output = {
   readonly print: (text: string | Buffer) => void;
   /** One line for the person; says nothing to a program that reads JSON. */
   readonly say: (text: string) => void;
-  /** Raw text on stderr, for lines that are redrawn. */
+  /** Text on stderr without a newline, for a line that is redrawn; `erase` takes what stands in that line away. */
   readonly draw: (text: string) => void;
+  readonly erase: () => void;
+  /** A style is a mark in the text until the text is printed, so that no text of others can bring one along. */
   readonly paint: (style: Style, text: string) => string;
-  /** Text of a server or a file, made safe for where it goes. */
-  readonly safe: (text: string) => string;
+  /** The text as a terminal is given it, for those who write to one themselves. */
+  readonly rendered: (text: string) => string;
+};
+
+type Stream = {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly write: (text: string | Uint8Array) => unknown;
 };
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const satisfies Record<Style, number>;
 
-export function processOutput(json: boolean, env: NodeJS.ProcessEnv): Output {
-  const { stdout, stderr } = process;
+const ERASE_LINE = '\r\x1b[2K';
+
+/** A program that reads a pipe gets the bytes as they are; each stream is judged by itself. */
+export function outputTo(stdout: Stream, stderr: Stream, json: boolean, env: NodeJS.ProcessEnv): Output {
   const isColored = Boolean(stdout.isTTY && stderr.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
+  const mark = `<${randomUUID()}:`;
+  const marks = new RegExp(`${mark}(\\d+)>`);
+  const rendered = (text: string): string =>
+    text
+      .split(marks)
+      .map((part, index) => (index % 2 === 0 ? printable(part) : `\x1b[${part}m`))
+      .join('');
+  const write = (stream: Stream, text: string): void => void stream.write(stream.isTTY ? rendered(text) : text);
   return {
     json,
     isTerminal: Boolean(stdout.isTTY),
     width: Math.max(40, stdout.columns || 80), // a terminal may report 0 columns
     isWatched: Boolean(stderr.isTTY) && !json,
     print(text) {
-      stdout.write(text);
+      if (typeof text === 'string' || stdout.isTTY) write(stdout, text.toString());
+      else stdout.write(text);
       if (text.at(-1) !== '\n' && text.at(-1) !== 0x0a) stdout.write('\n');
     },
     say(text) {
-      if (!json) stderr.write(`${text}\n`);
+      if (!json) write(stderr, `${text}\n`);
     },
-    draw: (text) => void stderr.write(text),
-    paint: (style, text) => (isColored ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text),
-    safe: (text) => (stdout.isTTY ? withoutControls(text) : text),
+    draw: (text) => write(stderr, text),
+    erase: () => void stderr.write(ERASE_LINE),
+    paint: (style, text) => (isColored ? `${mark}${STYLES[style]}>${text}${mark}0>` : text),
+    rendered,
   };
 }
+
+export const processOutput = (json: boolean, env: NodeJS.ProcessEnv): Output =>
+  outputTo(process.stdout, process.stderr, json, env);
 
 export const usage = (message: string): TroupeError => new TroupeError('invalid', message);
 
 /** The one place where an error becomes words and an exit code. */
 export function reportError(error: unknown, json: boolean): number {
   const { code, message } = failureOf(error);
-  const text = json
-    ? JSON.stringify({ error: { code, message, ...detailsOf(error) } })
-    : `troupe: ${withoutControls(message)}`;
-  process.stderr.write(`${text}\n`);
+  const text = json ? JSON.stringify({ error: { code, message, ...detailsOf(error) } }) : `troupe: ${message}`;
+  process.stderr.write(`${process.stderr.isTTY || !json ? printable(text) : text}\n`);
   return FAILURES[code].exit;
 }
 

@@ -23,6 +23,8 @@ type ConfigurationOptions = {
   readonly logger: Logger;
   /** What the daemon was started with. */
   readonly config: Config;
+  /** Another one was read, and is not in force yet. */
+  readonly onRead?: (config: Config) => void;
 };
 
 /** What makes a changed configuration true. */
@@ -36,7 +38,7 @@ export type Reloading = {
 const FOR_NEXT_START =
   'the root x-troupe has changed (nats, http, plugins, requests or logLevel); that takes effect at the next start';
 
-export function createConfiguration({ paths, env, logger, config }: ConfigurationOptions) {
+export function createConfiguration({ paths, env, logger, config, onRead }: ConfigurationOptions) {
   let current = config;
   let refused: string | undefined;
   let latest: Promise<unknown> = Promise.resolve();
@@ -47,6 +49,7 @@ export function createConfiguration({ paths, env, logger, config }: Configuratio
     if (current.path !== undefined && !existsSync(current.path))
       throw new TroupeError('invalid', `${current.path} is gone; what runs goes on running`);
     const { config: next, warnings } = readConfig(paths, env);
+    onRead?.(next);
     if (isForNextStart(next)) logger.warn(FOR_NEXT_START);
     for (const { message } of warnings) logger.warn(message);
     const changed = difference(current, next);

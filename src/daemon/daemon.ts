@@ -6,6 +6,7 @@ import { createActor, waitFor } from 'xstate';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { formatComplaint } from '../config/complaints.ts';
 import type { Paths } from '../config/paths.ts';
+import { secretsOf } from '../config/secrets.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
 import { newMark } from '../servers/stdio/mark.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
@@ -42,6 +43,7 @@ const HOME_MS = 1_000;
 export async function runDaemon({ paths, env, announce, complain, http }: DaemonOptions): Promise<DaemonHandle> {
   const lock = takeName(paths);
   const { config, warnings, log } = beginOrRelease(paths, env, lock);
+  log.secrets.learn(secretsOf(config, env));
   for (const warning of warnings) log.logger.warn(formatComplaint(warning));
   const assembly = assemble({
     paths,
@@ -79,7 +81,7 @@ export async function runDaemon({ paths, env, announce, complain, http }: Daemon
     fault.dispose();
     clearInterval(home);
     if (why) log.logger.fatal(why);
-    if (why) announce(`troupe stopped: ${why.replace(/^\w*Error: /, '')}`);
+    if (why) announce(`troupe stopped: ${log.mask(why.replace(/^\w*Error: /, ''))}`);
     assembly.built.bus?.abandon(); // a daemon that ends without a goodbye must not leave its nats-server behind either
     log.logger.info('stopped');
     log.close();

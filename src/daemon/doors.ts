@@ -55,7 +55,7 @@ export async function openDoors(options: SharedOptions, parts: DoorsParts) {
     tasks: serving.tasking.api,
     roots: serving.roots,
     oauth: serving.logins,
-    status: () => statusHere(options, parts, hosts),
+    status: () => covered(statusHere(options, parts, hosts), log.mask),
     environment: () => environmentOf(bus, hosts.status, hosts.token),
     reload: () => configuration.reload(reloading),
     stop: options.stop,
@@ -165,6 +165,10 @@ function limitsHere({ limits, shares }: SharedOptions, fleet: Fleet, hosts: Host
 }
 
 const finite = (most: number): number | null => (Number.isFinite(most) ? most : null);
+
+/** Reasons of failures may quote what was configured. */
+const covered = (status: Status, mask: (text: string) => string): Status =>
+  JSON.parse(JSON.stringify(status, (_, value) => (typeof value === 'string' ? mask(value) : value)));
 
 /** The first word to a person waits until every server has shown what becomes of it. */
 async function announce(options: SharedOptions, { serving, bus }: DoorsParts, hosts: HostDoors): Promise<void> {

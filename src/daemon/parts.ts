@@ -12,6 +12,7 @@ import { createEvents, type Events } from '../bus/events.ts';
 import { outbox } from '../bus/outbox.ts';
 import { subjects } from '../bus/subjects.ts';
 import { daemonName } from '../config/names.ts';
+import { inUrl, secretsOf } from '../config/secrets.ts';
 import { readOwn, writeOwn } from '../files/own.ts';
 import { sentence } from '../protocol/failures.ts';
 import { VERSION } from '../protocol/version.ts';
@@ -65,7 +66,13 @@ export function assemble(options: PartsOptions): Assembly {
     name: daemonName(hostname(), paths.instance),
     startedAt: Date.now(),
     subjects: subjects(config.nats.subject),
-    configuration: createConfiguration({ paths, env, logger: log.logger, config }),
+    configuration: createConfiguration({
+      paths,
+      env,
+      logger: log.logger,
+      config,
+      onRead: (next) => log.secrets.learn(secretsOf(next, env)),
+    }),
     built,
     part(wanted) {
       const found = built[wanted];
@@ -122,6 +129,7 @@ function openBus({ name, paths, env, config, log, say, subjects, built, part, cr
     onFetch: say.waiting,
     onConnection(nc) {
       built.nc = nc;
+      log.secrets.learn(loginOf(part('bus')));
       events.online(nc);
       built.serving?.online(nc);
       built.doors?.openNats(nc);
@@ -131,6 +139,15 @@ function openBus({ name, paths, env, config, log, say, subjects, built, part, cr
     onCrash: crash,
   });
   built.bus.start();
+}
+
+/** The token or password by which the bus lets us in, if it is one that an address can hold. */
+function loginOf(bus: Bus): readonly string[] {
+  try {
+    return inUrl(bus.environment().NATS_URL ?? '');
+  } catch {
+    return []; // a key or a file of credentials, which is never said
+  }
 }
 
 async function openPlugins({ config, log, built, part, watchers }: Assembly): Promise<void> {

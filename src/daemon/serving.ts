@@ -73,6 +73,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     maxProcesses: options.shares.servers,
     maxCallBytes: options.shares.calls,
     record: createRecorder(store, name, log.mask),
+    mask: log.mask,
     authorizerOf: (member) => remote.logins().authorizerOf(member),
     onOpen(member, ask, notify) {
       roots.opened(member, notify, () =>
@@ -95,7 +96,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     },
     onCrash: crash,
   });
-  const remote = remoteLogins(store, paths.state, fleet);
+  const remote = remoteLogins(store, paths.state, fleet, log.secrets.learn);
   const tasking: Tasking = createTasking({ ...shared, clock, fleet, tell: (news) => hosting.tellTask(news) });
   const hosting: Hosting = createHosting({
     world: realWorld,
@@ -177,7 +178,12 @@ function upkeepOf(
 }
 
 /** Logins to remote servers: what they take is loaded when the first remote server is configured. */
-function remoteLogins(store: Store, directory: string, fleet: Pick<Fleet, 'members' | 'tell'>) {
+function remoteLogins(
+  store: Store,
+  directory: string,
+  fleet: Pick<Fleet, 'members' | 'tell'>,
+  onSecrets: (values: readonly string[]) => void,
+) {
   let oauth: OAuth | undefined;
   return {
     /** Before servers are launched. */
@@ -189,6 +195,7 @@ function remoteLogins(store: Store, directory: string, fleet: Pick<Fleet, 'membe
         directory,
         members: () => fleet.members(),
         onLogin: (server) => fleet.tell(server, { type: 'login.done' }),
+        onSecrets,
       });
     },
     logins(): OAuth {

@@ -15,6 +15,7 @@ export function troubleOf(error: unknown): Trouble {
 }
 
 export function sentenceOf(error: unknown, file: string): string {
+  if (isNotBuilt(error)) return NOT_BUILT;
   const code = sqliteCode(error);
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code))
     return `The database ${file} is corrupt: move it away, with its -wal and -shm files, and start again.`;
@@ -38,6 +39,13 @@ export function refusal(error: unknown, file: string): TroupeError {
   const code = troubleOf(error) === 'statement' ? 'internal' : 'unavailable';
   return new TroupeError(code, sentenceOf(error, file), { cause: error });
 }
+
+/** What to do where npm could neither fetch SQLite for this Node nor compile it. */
+export const NOT_BUILT =
+  'SQLite is not built for this Node: run `npm rebuild better-sqlite3`, which takes a C++ compiler, make and Python 3.';
+
+export const isNotBuilt = (error: unknown): boolean =>
+  error instanceof Error && (/bindings file/.test(error.message) || sqliteCode(error) === 'ERR_DLOPEN_FAILED');
 
 function sqliteCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';

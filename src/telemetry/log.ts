@@ -1,15 +1,18 @@
 // The daemon's log: one JSON line for each event, in a file of bounded size. Servers' stderr and MCP log messages go there too,
-// so that one file tells what happened. Plugins may mask text in it: that is done before a line is written.
+// so that one file tells what happened. Secrets are masked in it, and plugins may mask more, before a line is written.
 
 import { closeSync, constants, lstatSync, renameSync, write, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { openOwn, ownDirectory } from '../files/own.ts';
+import { createSecrets, type Secrets } from './secrets.ts';
 
 export type Log = {
   readonly logger: Logger;
   readonly file: string;
-  /** Text in log lines and audit rows passes through every mask. */
+  /** What is known to be secret. */
+  readonly secrets: Secrets;
+  /** Text in log lines and audit rows passes through every mask, and is without secrets. */
   readonly mask: (text: string) => string;
   addMask(mask: (text: string) => string): () => void;
   close(): void;
@@ -19,11 +22,12 @@ export function openLog(directory: string, level: string, name = 'troupe.log'): 
   ownDirectory(directory);
   const file = join(directory, name);
   // Not pino's own: on a full disk its errors end the process, and its last flush never ends.
-  const sink = openSink(file);
+  const secrets = createSecrets();
+  // When lines are written, and not when they are said: a call does not wait for it.
+  const sink = openSink(file, (line) => (secrets.isIn(line) ? masked(line, secrets.mask) : line));
   const masks = new Set<(text: string) => string>();
   const mask = (text: string): string => {
-    if (masks.size === 0) return text; // every call passes here
-    let covered = text;
+    let covered = secrets.mask(text);
     for (const next of masks) covered = next(covered);
     return covered;
   };
@@ -33,6 +37,7 @@ export function openLog(directory: string, level: string, name = 'troupe.log'): 
   return {
     logger,
     file,
+    secrets,
     mask,
     addMask(added) {
       masks.add(added);
@@ -59,7 +64,7 @@ const ENOUGH = 65_536;
 const FLUSH_MS = 200;
 const ROTATE_MS = 5_000;
 
-function openSink(file: string): Sink {
+function openSink(file: string, cover: (line: string) => string): Sink {
   rotate(file);
   let descriptor = openOwn(file, APPEND);
   let waiting: (string | Buffer)[] = [];
@@ -85,7 +90,7 @@ function openSink(file: string): Sink {
   }
 
   function take(): Buffer {
-    const bytes = Buffer.concat(waiting.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+    const bytes = Buffer.concat(waiting.map((part) => (typeof part === 'string' ? Buffer.from(cover(part)) : part)));
     waiting = [];
     length = 0;
     return bytes;

@@ -186,7 +186,7 @@ test.each<[Field, string, RegExp]>([
   [integer, '12345678901234567890', /too large to be sent exactly/],
   [{ ...common, type: 'boolean' }, 'maybe', /y or n/],
   [choice, '4', /"4" is none of them; type a number from 1 to 3/],
-  [several, 'r, x\x1b', /"x." is none of them; type numbers from 1 to 3, with commas/],
+  [several, 'r, x\x1b', /"x\\u001b" is none of them; type numbers from 1 to 3, with commas/],
 ])('%j does not take %j', (field, typed, problem) => {
   expect(readValue(field, typed, undefined)).toEqual({ problem: expect.stringMatching(problem) });
 });

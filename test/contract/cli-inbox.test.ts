@@ -41,7 +41,7 @@ test('every question is one row with its words below, in 80 columns, behind the 
   const lines = stdout.trimEnd().split('\n');
   expect(lines[0]).toMatch(/^ID +AGE +EXPIRES +KIND +SERVER +TOOL$/);
   expect(lines[1]).toMatch(/^ab12cd34 +1m +in 9m +form +everything +greet$/);
-  expect(lines[2]).toMatch(/^ +everything asks: Who are you, .\[31mreally.\?. And why\? .*…$/);
+  expect(lines[2]).toMatch(/^ +everything asks: Who are you, \\u001b\[31mreally\\u0007\?\\u202e And why\? .*…$/);
   expect(lines[3]).toMatch(/^bb12cd34 .* url done +everything/);
   expect(lines[5]).toMatch(/^cb12cd34 .* sampling request +everything +a-tool.*…$/);
   expect(lines[6]).toMatch(/^ +everything asks a model: Who are you\?$/);

@@ -50,8 +50,30 @@ test('lines that are no JSON are shown as they are, without control characters',
   await using place = workplace();
   writeFileSync(logIn(place), `half a line {\x1b[2J\n${line('text \x1b]0;x\x07')}`);
   const { stdout } = await place.run('logs');
-  expect(stdout).toMatch(/^half a line \{�\[2J\n/);
+  expect(stdout).toMatch(/^half a line \{\\u001b\[2J\n/);
   expect(stdout).not.toContain('\x1b');
+});
+
+test('how long a call took is told in a unit for people, and in microseconds for programs', async () => {
+  await using place = workplace({ TZ: 'UTC' });
+  const micros = [850, 1_240, 31_400, 2_500_000];
+  writeFileSync(logIn(place), micros.map((each) => line('call', { server: 'demo', micros: each })).join(''));
+  expect((await place.run('logs')).stdout.match(/took=\S+/g)).toEqual([
+    'took=850µs',
+    'took=1.2ms',
+    'took=31ms',
+    'took=2.5s',
+  ]);
+  expect((await place.run('logs', '--json')).stdout).toContain('"micros":1240');
+});
+
+test('the lines of a server are also those of its further processes', async () => {
+  await using place = workplace({ TZ: 'UTC' });
+  writeFileSync(
+    logIn(place),
+    line('a', { server: 'demo' }) + line('b', { server: 'demo@alice' }) + line('c', { server: 'demos' }),
+  );
+  expect((await place.run('logs', 'demo')).stdout).toBe('22:13:20 info  demo a\n22:13:20 info  demo@alice b\n');
 });
 
 test('without a log it says so and is no error', async () => {

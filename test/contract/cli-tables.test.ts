@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { barText } from '../../src/cli/terminal/progress.ts';
-import { ago, bytes, cut, table } from '../../src/cli/terminal/table.ts';
+import { ago, bytes, columnsOf, cut, table } from '../../src/cli/terminal/table.ts';
 import type { Output } from '../../src/cli/verb.ts';
 import { withoutControls } from '../../src/telemetry/printable.ts';
 
@@ -16,7 +16,8 @@ const plain = (width: number): Output => ({
   say: () => {},
   draw: () => {},
   paint: (_, text) => text,
-  safe: (text) => text,
+  rendered: (text) => text,
+  erase: () => {},
 });
 const COLUMNS = [{ title: 'SERVER', elastic: true }, { title: 'STATE' }, { title: 'ABOUT', elastic: true }];
 
@@ -37,7 +38,7 @@ test('no row is wider than the terminal, and each is one line', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(cell, cell, cell), { maxLength: 8 }), (rows) => {
       const lines = table(plain(80), COLUMNS, rows).split('\n');
-      return lines.length === rows.length + 1 && lines.every((line) => [...line].length <= 80);
+      return lines.length === rows.length + 1 && lines.every((line) => columnsOf(line) <= 80);
     }),
   );
 });

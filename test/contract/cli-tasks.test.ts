@@ -29,7 +29,7 @@ test('every task is one row of 80 columns, newest last, with how far it is or wh
   expect(lines[1]).toMatch(/^a0000000 +demo +add +queued +1m$/);
   expect(lines[2]).toMatch(/^b0000000 +demo +a-tool.*… +working +1m +███░░░░░ 40 %.*…$/);
   expect(lines[3]).toMatch(/^c0000000 +demo +add +completed +1m$/);
-  expect(lines[4]).toMatch(/^d0000000 +a-server.*… +add +failed +1m +step 2 .\[31mr.*…$/);
+  expect(lines[4]).toMatch(/^d0000000 +a-server.*… +add +failed +1m +step 2 \\u001b\[.*…$/);
   expect(lines[5]).toMatch(/^e0000000 +demo +add +cancelled +1m +cancelled by/);
   expect(lines[6]).toMatch(/^f0000000 +demo +add +input_required +1m +needs an answ/);
   expect(widest(stdout)).toBeLessThanOrEqual(80);
@@ -88,7 +88,7 @@ test('-f on a pipe is a line for each change, also of what came and went at once
   const { child, stdout, done } = daemon.start('tasks', '-f');
   await eventually(() => expect(stdout()).toMatch(/^\d\d:\d\d:\d\d a0000000 working add of demo\n$/), 15_000);
   daemon.change([...old, { ...slow, progress: { progress: 7, message: 'read\x1b[2J' } }]);
-  await eventually(() => expect(stdout()).toMatch(/a0000000 working add of demo: … 7 read.\[2J\n$/), 15_000);
+  await eventually(() => expect(stdout()).toMatch(/a0000000 working add of demo: … 7 read\\u001b\[2J\n$/), 15_000);
   // Four are new, which is more than a page, and the one that is open is far behind them.
   const quick = ['e', 'd', 'c', 'b'].map((id) => taskOf(id, ended));
   daemon.change([...quick, ...old, { ...slow, status: 'input_required' }]);

@@ -84,7 +84,9 @@ test('status and ps show every server in 80 columns, and their JSON is what the 
   await place.control(status);
   const ps = await place.run('ps');
   expect(ps.stdout).toMatch(/^everything +ready +1m +4242 +0 +0$/m);
-  expect(ps.stdout.trimEnd().split('\n')).toHaveLength(3);
+  const [table = '', trouble = ''] = ps.stdout.split('\n\n');
+  expect(table.split('\n')).toHaveLength(3);
+  expect(trouble.replaceAll(/\s+/g, ' ')).toContain(`most is failed: it died ${'again and '.repeat(20)}`.trimEnd());
   expect(widest(ps.stdout)).toBeLessThanOrEqual(80);
   const { stdout } = await place.run('status');
   expect(stdout).toMatch(/online +nats:\/\/127\.0\.0\.1:4222 +\(our own nats-server, pid 77\)/);
@@ -130,7 +132,7 @@ test('restart tells the state that came of it', async () => {
   expect(await place.run('restart', 'demo')).toMatchObject({ code: 0, stderr: '' });
   entry = server('demo', { state: 'failed', lastError: 'exited with code 3' });
   const { code, stderr } = await place.run('restart', 'demo');
-  expect({ code, stderr }).toEqual({ code: 1, stderr: 'demo is failed: exited with code 3; see `troupe logs demo`\n' });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'demo is failed: exited with code 3\n' });
 });
 
 test('down without a daemon has nothing to stop, and up with one has nothing to start', async () => {
@@ -158,6 +160,40 @@ test('add and rm change the file and nothing else in it', async () => {
   expect(await place.run('add', 'other')).toMatchObject({ code: 2 });
   expect(await place.run('rm', 'demo')).toMatchObject({ code: 0 });
   expect(await place.run('rm', 'demo')).toMatchObject({ code: 1 });
+});
+
+test('add says what has become of the server, and that it was added all the same', async () => {
+  await using place = workplace();
+  const reload = { added: ['web'], removed: [], relaunched: [], retuned: [] };
+  const states = [server('web', { state: 'opening' })];
+  const last = server('web', { state: 'waiting', lastError: 'web.example.com cannot be reached: ECONNREFUSED' });
+  const daemon = { ...STATUS.daemon, config: place.config };
+  await place.control(({ method }) => {
+    const servers = [states.shift() ?? last];
+    return { result: JSON.stringify(method === 'reload' ? reload : { ...STATUS, daemon, servers }) };
+  });
+  states.push(server('web', { state: 'opening' }), server('web', { state: 'opening' }));
+  expect(await place.run('add', 'web', '--url', 'https://web.example.com/mcp')).toEqual({
+    code: 0,
+    stdout: `added web to ${place.config}\n`,
+    stderr:
+      'the running daemon has taken it up\n' + 'web is waiting: web.example.com cannot be reached: ECONNREFUSED\n',
+  });
+  const json = await place.run('add', 'more', '--url', 'https://web.example.com/mcp', '--json');
+  expect(JSON.parse(json.stdout).servers).toEqual([
+    { name: 'web', state: 'waiting', lastError: 'web.example.com cannot be reached: ECONNREFUSED' },
+  ]);
+});
+
+test('add of a server that comes up says so', async () => {
+  await using place = workplace();
+  const reload = { added: ['demo'], removed: [], relaunched: [], retuned: [] };
+  await place.control(({ method }) => ({
+    result: JSON.stringify(method === 'reload' ? reload : { ...STATUS, servers: [server('demo', { tools: 1 })] }),
+  }));
+  expect((await place.run('add', 'demo', '--', 'x')).stderr).toBe(
+    'the running daemon has taken it up; demo is ready, with 1 tool\n',
+  );
 });
 
 test('add --url writes a server behind an address, and repeats no secret', async () => {

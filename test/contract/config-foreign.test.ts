@@ -197,7 +197,9 @@ test('what cannot run is skipped with the reason, and a broken file of a host do
     { name: 'c', why: 'its definition is not an object' },
   ]);
   expect(() => readForeign(broken, host)).toThrow(/It cannot be read: .*\.mcp\.json:1:/);
-  expect(() => readForeign('nowhere.json', host)).toThrow(/nowhere\.json:1:1: the file does not exist/);
+  expect(() => readForeign('nowhere.json', host)).toThrow(
+    /there is no file .*nowhere\.json; import knows claude, cursor, vscode, or a file/,
+  );
   expect(readForeign('cursor', host)).toEqual({ from: [], servers: [], skipped: [] });
 });
 

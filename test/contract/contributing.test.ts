@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
+import { oauthSchema } from '../../src/config/oauth.ts';
 import { settingsSchema } from '../../src/config/schema.ts';
 import { ROOT } from '../support/daemon.ts';
 
@@ -96,6 +97,12 @@ describe('CONTRIBUTING.md', () => {
     expect(exitCode, all).toBe(0);
     expect(all).toMatch(/\d+ passed/);
   });
+});
+
+it('TRANSPORTS.md has a row for every key of x-troupe.oauth, and for no other', () => {
+  const [, section = ''] = read('docs/TRANSPORTS.md').split('## Logging in to a server behind an address\n');
+  const rows = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key);
+  expect(rows).toEqual(Object.keys(oauthSchema.shape));
 });
 
 it('the README names every setting of a server', () => {

@@ -233,6 +233,27 @@ it('writes down no address, whose query may be a secret', async () => {
   for (const name of readdirSync(folder)) expect(readFileSync(join(folder, name)).includes('hush-hush')).toBe(false);
 });
 
+it('tells of every token and secret that it saves or reads, so that none is said', async () => {
+  await using client = await oauthClient();
+  const account = { server: 's', resource: 'https://s.example/mcp', principal: '_' };
+  const known = new Set<string>();
+  const learn = (values: readonly string[]) => {
+    for (const each of values) known.add(each);
+  };
+  const vaults = [0, 1].map(() => createVault(client.store, client.path, learn));
+  await vaults[0]?.saveGrant(account, {
+    ...{ issuer: 'https://a.example', authorizationServerUrl: 'https://a.example', resource: account.resource },
+    client: { client_id: 'c', client_secret: 'client-hush' },
+    tokens: { access_token: 'access-hush', refresh_token: 'refresh-hush', token_type: 'Bearer' },
+    obtainedAt: 1,
+  });
+  const all = ['access-hush', 'client-hush', 'refresh-hush'];
+  expect([...known].sort()).toEqual(all);
+  known.clear();
+  vaults[1]?.grant(account); // as another daemon finds it
+  expect([...known].sort()).toEqual(all);
+});
+
 function caller(path: string, server: string) {
   const child: ChildProcess = spawn(process.execPath, [CALLER, path, server, '4'], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -8,6 +8,7 @@ import { isOlder, openDatabase } from '../../src/store/database.ts';
 import { networkFilesystem } from '../../src/store/directory.ts';
 import { SCHEMA_VERSION } from '../../src/store/migrations.ts';
 import { type AuditRow, type CatalogRow, type OutboxRow, openStore, type StoreOptions } from '../../src/store/store.ts';
+import { sentenceOf } from '../../src/store/trouble.ts';
 import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
 
@@ -18,6 +19,15 @@ async function store(directory: string, options?: StoreOptions) {
   const opened = await openStore(directory, options);
   return Object.assign(opened, { [Symbol.asyncDispose]: () => opened.close() });
 }
+
+it('says in one sentence what to do where SQLite is not built for this Node', () => {
+  const missing = new Error('Could not locate the bindings file. Tried:\n → /a\n → /b');
+  const other = Object.assign(new Error('compiled against another version'), { code: 'ERR_DLOPEN_FAILED' });
+  for (const error of [missing, other])
+    expect(sentenceOf(error, '/s/x.db')).toBe(
+      'SQLite is not built for this Node: run `npm rebuild better-sqlite3`, which takes a C++ compiler, make and Python 3.',
+    );
+});
 
 describe('what is recorded', () => {
   it('gives back what was committed, bytes and nulls included', async () => {

@@ -34,15 +34,15 @@ const refusedBy = (server: string, state: string) => ({
   data: { code: -32010, data: { troupe: { code: 'unavailable', delivery: 'not sent', server, state } } },
 });
 
-test('a server that dies at start is tried a few times, then shown as failed with its last words', async () => {
+test('a server that dies at start is tried a few times, then shown as failed with its reason', async () => {
   await during(async () => {
     await start('unborn');
     const { restarts, lastError, pid } = await d.until('unborn', 'failed');
     expect({ restarts, pid }).toEqual({ restarts: 2, pid: null });
-    expect(lastError).toBe('exited with code 3; its last words: cannot find my database');
+    expect(lastError).toBe('exited with code 3; see troupe logs unborn');
     const reply = await d.request('troupe.call.unborn.echo', { message: 'hi' });
     expect(reply).toMatchObject(refusedBy('unborn', 'failed'));
-    expect(reply.error).toContain('cannot find my database; troupe start unborn');
+    expect(reply.error).toContain('exited with code 3; see troupe logs unborn; troupe start unborn');
   });
 });
 

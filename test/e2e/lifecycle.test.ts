@@ -171,12 +171,12 @@ describe('one server', () => {
     expect(await text(d.request('troupe.call.dies.echo', { message: 'hi' }))).toBe('hi');
   });
 
-  test('one that dies at start is failed with its last words, and start says so again', async () => {
-    const why = 'exited with code 3; its last words: cannot find my database';
+  test('one that dies at start is failed with its reason, and start shows its last words from the log', async () => {
+    const why = 'exited with code 3; see troupe logs stillborn';
     expect(await d.server('stillborn')).toMatchObject({ state: 'failed', restarts: 2, lastError: why });
     const { exitCode, stderr } = await d.cli('start', 'stillborn');
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(`stillborn is failed: ${why}; see \`troupe logs stillborn\``);
+    expect(stderr).toBe(`stillborn is failed: ${why}\n  │ cannot find my database`);
   });
 
   test('the configured backoff is kept, and restart does not wait for it', async () => {

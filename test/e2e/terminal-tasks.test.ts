@@ -30,7 +30,7 @@ test('the table stays where it is: bars move, rows come and go, nothing wraps, a
     progressing('b0', 75, '\x1b[2J\x1b[H日本語'),
     taskOf('a0'),
   ]);
-  await eventually(() => expect(seen().lines[2]).toMatch(/ ██████░░ 75 % .\[2J.\[H日本語$/), PATIENT);
+  await eventually(() => expect(seen().lines[2]).toMatch(/ ██████░░ 75 % \\u001b\[2J\\u001b\[H日…$/), PATIENT);
   expect(seen().lines).toHaveLength(5); // the last one has the cursor
   expect(seen().lines[3]).toMatch(/^c0000000 .* input_required .* needs an answer; see troupe inbox$/);
   daemon.change([taskOf('b0', ended)]);

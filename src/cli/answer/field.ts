@@ -165,7 +165,7 @@ function choiceValue(choices: readonly Choice[], text: string, hint = 'a number 
     choices.find(({ value }) => value === text) ?? byNumber ?? (byTitle.length === 1 ? byTitle[0] : undefined);
   if (chosen) return { value: chosen.value };
   const how = hint.replace('%', String(choices.length));
-  return { problem: `${JSON.stringify(oneLine(text))} is none of them; type ${how}.` };
+  return { problem: `${oneLine(JSON.stringify(text))} is none of them; type ${how}.` };
 }
 
 function choicesValue(choices: readonly Choice[], text: string): Read {

@@ -92,7 +92,7 @@ function lines(output: Output): Show<Listed> {
 /** For eyes: the list redrawn in place, its times moving; as much of it as the window is high. */
 function screen(output: Output): Show<Listed> {
   let asks: readonly AskView[] = [];
-  const { draw, end } = openScreen((width, height) => {
+  const { draw, end } = openScreen(output, (width, height) => {
     const text = asks.length > 0 ? listing({ ...output, width: Math.max(40, width) }, asks) : NOBODY_WAITS;
     const all = text.split('\n');
     const room = Math.max(4, height - 1);

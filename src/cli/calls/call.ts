@@ -39,7 +39,7 @@ export function printOutcome(
   if (output.json) output.print(result);
   else printToolResult(output, result);
   if (!isToolError(result)) return OK;
-  output.say(output.paint('red', `${output.safe(tool)} of ${output.safe(server)} answered with an error`));
+  output.say(output.paint('red', `${tool} of ${server} answered with an error`));
   return TOOL_ERROR;
 }
 
@@ -66,7 +66,7 @@ export async function complete(
   const params = json({ ref: reference(ref), argument: { name, value }, ...context });
   return simple(cli, { server, method: 'completion/complete', params, ...timeoutOf(options) }, (output, result) => {
     const { completion = {} } = JSON.parse(result.toString());
-    for (const each of completion.values ?? []) output.print(output.safe(String(each)));
+    for (const each of completion.values ?? []) output.print(String(each));
     if (completion.hasMore) output.say(`there are more${completion.total ? ` (${completion.total} in all)` : ''}`);
   });
 }
@@ -180,7 +180,7 @@ async function createTask({ output, paths }: Cli, control: Control, order: Order
     return OK;
   }
   const { taskId, status } = JSON.parse(raw.toString()) as TaskView;
-  output.print(output.safe(taskId));
+  output.print(taskId);
   const [get, result] = ['get', 'result'].map((verb) => taskCommand(verb, taskId, paths.instance));
   const isKnown = key !== undefined && isEnded(status);
   output.say(

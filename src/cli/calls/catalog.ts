@@ -1,58 +1,65 @@
-// `tools`, `resources`, `templates`, `prompts`: what the servers offer, as the daemon's catalog has it.
+// `tools`, `resources`, `templates`, `prompts`: what the servers offer, as the daemon's catalog has it; or one of them in full.
 
 import { TroupeError } from '../../protocol/failures.ts';
+import { elements, member } from '../../protocol/json.ts';
 import { withControl } from '../control.ts';
 import { type Column, flat, table } from '../terminal/table.ts';
 import { type Cli, OK, type Output } from '../verb.ts';
+import { definitionIn, definitionText, type Item, type Kind, type Listing } from './definition.ts';
 
-export type Kind = 'tools' | 'resources' | 'templates' | 'prompts';
-
-type Item = {
-  readonly name?: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly uri?: string;
-  readonly uriTemplate?: string;
-  readonly inputSchema?: { properties?: Record<string, unknown>; required?: unknown };
-  readonly arguments?: readonly { name: string; required?: boolean }[];
-};
-export type Listing = {
-  readonly items: readonly { readonly server: string; readonly item: Item }[];
-  readonly missing: readonly { readonly server: string; readonly state: string; readonly why?: string | null }[];
-};
-
-export async function list({ output, paths }: Cli, kind: Kind, server: string | undefined): Promise<number> {
+export async function list(
+  { output, paths }: Cli,
+  kind: Kind,
+  server: string | undefined,
+  name?: string,
+): Promise<number> {
   const raw = await withControl(
     paths.socket,
     (control) => control.request('list', { kind, ...(server === undefined ? {} : { server }) }).result,
   );
-  const { items, missing } = JSON.parse(raw.toString()) as Listing;
+  const listed = JSON.parse(raw.toString()) as Listing;
+  const { items, missing } = listed;
   const absent = missing.map((each) => `${each.server} is ${each.state}${each.why ? `: ${flat(each.why)}` : ''}`);
   if (server !== undefined && items.length === 0 && absent.length > 0)
     throw new TroupeError(
       'unavailable',
       `${absent.join('; ')}; try again in a moment, or see \`troupe logs ${server}\``,
     );
+  if (server !== undefined && name !== undefined) {
+    const index = definitionIn(listed, kind, server, name);
+    const item = items[index]?.item ?? {};
+    output.print(output.json ? definitionAt(raw, index) : definitionText(output, kind, server, item));
+    return OK;
+  }
   if (output.json) output.print(raw);
   else if (items.length > 0) output.print(listing(output, kind, items, server === undefined));
   else output.say(`no ${kind}${server === undefined ? '' : ` on ${server}`}`);
   for (const line of absent) output.say(`not listed: ${line}`);
+  if (items.length > 0 && output.isTerminal) output.say(`\`troupe ${kind} <server> <name>\` shows one in full`);
   return OK;
+}
+
+/** As the server wrote it. */
+function definitionAt(raw: Buffer, index: number): Buffer {
+  const listed = [...elements(member(raw, 'items') ?? Buffer.from('[]'))][index];
+  return (listed && member(listed, 'item')) ?? Buffer.from('{}');
 }
 
 /** The server's name stands in each row only where there may be several. */
 function listing(output: Output, kind: Kind, items: Listing['items'], isMixed: boolean): string {
   const { columns, row } = LAYOUTS[kind];
-  const titles = [...(isMixed ? ['SERVER'] : []), ...columns].map(
-    (title): Column => ({ title, elastic: GIVES_WAY.has(title) }),
-  );
+  const titles = [...(isMixed ? ['SERVER'] : []), ...columns].map((title): Column => ({ title, ...GIVES_WAY[title] }));
   const rows = items.map(({ server, item }) => [...(isMixed ? [server] : []), ...row(item)]);
   // Only a terminal limits the width: a program gets whole words.
   return table(output.isTerminal ? output : { ...output, width: Number.POSITIVE_INFINITY }, titles, rows);
 }
 
-/** Columns that are cut first: the others hold words that the user must type. */
-const GIVES_WAY = new Set(['ARGUMENTS', 'DESCRIPTION']);
+/** Columns that are cut first, or left out: the others hold words that the user must type. */
+const GIVES_WAY: Record<string, Omit<Column, 'title'>> = {
+  NAME: { elastic: true, least: 12, spare: 2 },
+  ARGUMENTS: { elastic: true, least: 10, spare: 2 },
+  DESCRIPTION: { elastic: true, least: 16, spare: 1 },
+};
 
 const LAYOUTS: Record<Kind, { columns: string[]; row: (item: Item) => string[] }> = {
   tools: {

@@ -19,22 +19,22 @@ type Block = {
 export function printToolResult(output: Output, result: Buffer): void {
   const blocks = blocksOf(result, 'content');
   const structured = member(result, 'structuredContent');
-  if (structured && !blocks.some((block) => block.type === 'text')) output.print(output.safe(structured.toString()));
+  if (structured && !blocks.some((block) => block.type === 'text')) output.print(structured.toString());
   for (const block of blocks) printBlock(output, block);
 }
 
 export function printContents(output: Output, result: Buffer): void {
   for (const content of blocksOf(result, 'contents')) {
-    if (content.text !== undefined) output.print(output.safe(content.text));
-    else output.print(output.safe(note('blob', content.blob, content)));
+    if (content.text !== undefined) output.print(content.text);
+    else output.print(note('blob', content.blob, content));
   }
 }
 
 export function printPrompt(output: Output, result: Buffer): void {
   const { description, messages = [] } = JSON.parse(result.toString());
-  if (description) output.say(output.paint('dim', output.safe(String(description))));
+  if (description) output.say(output.paint('dim', String(description)));
   for (const { role, content } of messages as { role?: string; content?: Block | Block[] }[]) {
-    output.print(output.paint('bold', `${output.safe(String(role))}:`));
+    output.print(output.paint('bold', `${String(role)}:`));
     for (const block of [content ?? []].flat()) printBlock(output, block);
   }
 }
@@ -48,9 +48,8 @@ function blocksOf(result: Buffer, key: string): Block[] {
 
 function printBlock(output: Output, block: Block): void {
   const resource = block.resource ?? block;
-  if (block.type !== 'text')
-    output.print(output.safe(note(block.type ?? 'content', resource.data ?? resource.blob, resource)));
-  if (resource.text !== undefined) output.print(output.safe(resource.text));
+  if (block.type !== 'text') output.print(note(block.type ?? 'content', resource.data ?? resource.blob, resource));
+  if (resource.text !== undefined) output.print(resource.text);
 }
 
 /** `[image image/png, 12 kB]`: --json has the bytes. */

@@ -3,6 +3,7 @@
 
 import { realPathsOf } from '../../config/paths.ts';
 import { FAILURES, sentence, TroupeError } from '../../protocol/failures.ts';
+import { printable } from '../../telemetry/printable.ts';
 import { runShim } from './shim.ts';
 
 const HELP = `Usage: troupe connect [options] [server or @profile]
@@ -32,7 +33,7 @@ export function connect(words: readonly string[], env: NodeJS.ProcessEnv): void 
 }
 
 function report(error: unknown): number {
-  process.stderr.write(`troupe: ${sentence(error)}\n`);
+  process.stderr.write(`troupe: ${printable(sentence(error))}\n`);
   return FAILURES[error instanceof TroupeError ? error.code : 'internal'].exit;
 }
 

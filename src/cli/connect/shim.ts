@@ -6,6 +6,7 @@ import type { Paths } from '../../config/paths.ts';
 import { FAILURES, sentence, TroupeError } from '../../protocol/failures.ts';
 import { splitLines } from '../../protocol/lines.ts';
 import { MARKER } from '../../protocol/version.ts';
+import { printable } from '../../telemetry/printable.ts';
 import { type Link, openLink } from './link.ts';
 import { ShimSession } from './session.ts';
 import type { Starter } from './starter.ts';
@@ -184,4 +185,4 @@ class Shim {
   }
 }
 
-const say = (text: string): void => void process.stderr.write(`troupe: ${text}\n`);
+const say = (text: string): void => void process.stderr.write(`troupe: ${printable(text)}\n`);

@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openOwn } from '../../files/own.ts';
 import { TroupeError } from '../../protocol/failures.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
+import { printable } from '../../telemetry/printable.ts';
 import { type Cli, OK, type Output, type Style, usage } from '../verb.ts';
 import { statusOf } from './running.ts';
 
@@ -72,18 +72,22 @@ function filterOf(server: string | undefined, level: string | undefined): (line:
     const entry = parse(line);
     // A line that is no JSON comes from a crash: it is hidden only where one server's lines are asked for.
     if (!entry) return server === undefined;
-    return (server === undefined || entry.server === server) && Number(entry.level ?? 30) >= least;
+    return (server === undefined || isOf(server, entry.server)) && Number(entry.level ?? 30) >= least;
   };
 }
 
+/** A server's lines are also those of its further processes, which are named `server@…`. */
+const isOf = (server: string, name: unknown): boolean =>
+  name === server || (typeof name === 'string' && name.startsWith(`${server}@`));
+
 function pretty(output: Output, line: string): string {
   const entry = parse(line);
-  if (!entry) return withoutControls(line);
+  if (!entry) return printable(line);
   const [name, style] = NAMES[Math.floor(Number(entry.level) / 10) * 10] ?? ['info', 'green'];
   const time = new Date(Number(entry.time));
   const clock = Number.isNaN(time.getTime()) ? '--:--:--' : time.toTimeString().slice(0, 8);
   const who = `${entry.server ?? 'troupe'}${entry.source === 'stderr' ? ' stderr' : ''}`;
-  const text = withoutControls(`${entry.msg ?? ''}${trouble(entry.err)}`).trimEnd();
+  const text = printable(`${entry.msg ?? ''}${trouble(entry.err)}`).trimEnd();
   return [
     output.paint('dim', clock),
     output.paint(style, name.padEnd(5)),
@@ -100,9 +104,22 @@ const trouble = (error: unknown): string =>
 
 function rest(output: Output, entry: Entry): string {
   const pairs = Object.entries(entry)
-    .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '')
-    .map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
-  return pairs.length > 0 ? output.paint('dim', withoutControls(pairs.join(' '))) : '';
+    .filter(([key, value]) => !SHOWN.has(key) && value !== null && value !== '' && !isSaid(value, entry.msg))
+    .map(([key, value]) => (key === 'micros' ? `took=${took(Number(value))}` : `${key}=${textOf(value)}`));
+  return pairs.length > 0 ? output.paint('dim', printable(pairs.join(' '))) : '';
+}
+
+/** `bus online` need not say `bus=online` too. */
+const isSaid = (value: unknown, said: unknown): boolean =>
+  typeof value === 'string' && (said === value || String(said).endsWith(` ${value}`));
+
+const textOf = (value: unknown): unknown => (typeof value === 'object' ? JSON.stringify(value) : value);
+
+/** `850µs`, `1.2ms`, `31ms`, `2.5s`. */
+function took(micros: number): string {
+  if (micros < 1_000) return `${micros}µs`;
+  const [count, unit] = micros < 1_000_000 ? [micros / 1_000, 'ms'] : [micros / 1_000_000, 's'];
+  return `${count < 10 ? count.toFixed(1) : Math.round(count)}${unit}`;
 }
 
 function parse(line: string): Entry | undefined {

@@ -10,6 +10,7 @@ import { openOwn, ownDirectory } from '../../files/own.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
 import { type Cli, INTERRUPTED, OK, type Output, usage } from '../verb.ts';
 import { type Status, statusOf, untilGone } from './running.ts';
+import { troubleText } from './trouble.ts';
 
 const DRAIN_MS = 60_000;
 const ANSWER_MS = 10_000;
@@ -110,6 +111,8 @@ async function detach(cli: Cli, options: UpOptions): Promise<number> {
   child.unref();
   if (output.json) output.print(JSON.stringify({ started: true, daemon: status.daemon }));
   else output.print(greeting(output, status));
+  const trouble = output.json ? '' : await troubleText(output, status.servers, paths.logFile);
+  if (trouble) output.say(trouble);
   return OK;
 }
 

@@ -11,6 +11,8 @@ import { formatComplaint } from '../../config/complaints.ts';
 import { defaultConfig } from '../../config/defaults.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config, RemoteServer, ServerConfig } from '../../config/schema.ts';
+import { secretsOf } from '../../config/secrets.ts';
+import { createSecrets } from '../../telemetry/secrets.ts';
 import { isAlive, notedPid, type Status, statusOf } from '../daemon/running.ts';
 import { ago } from '../terminal/table.ts';
 import { type Cli, FAILED, OK, type Output, type Style } from '../verb.ts';
@@ -36,7 +38,7 @@ export async function doctor(cli: Cli, { launch }: { readonly launch: boolean })
 function lineOf(output: Output, { name, state, detail, remedy }: Check): string {
   const head = `${output.paint(STYLES[state], state.padEnd(4))}  ${name.padEnd(12)}  `;
   const indent = ' '.repeat(20);
-  const lines = [...output.safe(detail).split('\n'), ...(remedy ? [output.paint('bold', `→ ${remedy}`)] : [])];
+  const lines = [...detail.split('\n'), ...(remedy ? [output.paint('bold', `→ ${remedy}`)] : [])];
   return head + lines.join(`\n${indent}`);
 }
 
@@ -49,11 +51,13 @@ async function* allChecks(cli: Cli, launch: boolean): AsyncGenerator<Check> {
   const scratch = mkdtempSync(join(tmpdir(), 'troupe-doctor-'));
   try {
     const { config, checks } = configChecks(cli, found, scratch);
+    const { learn, mask } = createSecrets();
+    if (config) learn(secretsOf(config, cli.env));
     yield* checks;
     // All servers at once: a launch spends its time waiting for the child.
     const servers = config?.servers.filter(({ settings }) => settings.enabled) ?? [];
     const launched = servers.map((server) => serverCheck(cli, { server, found, launch }));
-    for (const each of launched) yield await each;
+    for (const each of launched) yield await each.then((check) => ({ ...check, detail: mask(check.detail) }));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -8,7 +8,7 @@ import { splitLines } from '../../protocol/lines.ts';
 import { VERSION } from '../../protocol/version.ts';
 import { childEnvironment, spawnChild } from '../../servers/stdio/child.ts';
 import { findCommand } from '../../servers/stdio/command.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
+import { printable } from '../../telemetry/printable.ts';
 import type { Check } from './machine.ts';
 
 const LONGEST_MS = 60_000;
@@ -25,10 +25,10 @@ export async function launchCheck(server: StdioServer, env: NodeJS.ProcessEnv): 
   if ('frame' in ending && ending.frame.kind === 'result') {
     const { serverInfo, protocolVersion } = JSON.parse(ending.frame.result.toString());
     const who = `${serverInfo?.name ?? 'unnamed'} ${serverInfo?.version ?? ''}`.trim();
-    return { name, state: 'ok', detail: withoutControls(`${who}, protocol ${protocolVersion}, launched in ${took}`) };
+    return { name, state: 'ok', detail: printable(`${who}, protocol ${protocolVersion}, launched in ${took}`) };
   }
   const last = stderr.trim().split('\n').slice(-STDERR_LINES).join('\n');
-  const detail = withoutControls(last === '' ? whyOf(ending) : `${whyOf(ending)}; it said:\n${last}`);
+  const detail = printable(last === '' ? whyOf(ending) : `${whyOf(ending)}; it said:\n${last}`);
   return {
     name,
     state: 'fail',

@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { dirname } from 'node:path';
 import { sentence } from '../../protocol/failures.ts';
 import { networkFilesystem } from '../../store/directory.ts';
+import { isNotBuilt } from '../../store/trouble.ts';
 import { type Limits, readLimits, sharesOf } from '../../world/limits.ts';
 import { bytes } from '../terminal/table.ts';
 import type { Cli } from '../verb.ts';
@@ -55,8 +56,9 @@ async function sqliteCheck(): Promise<Check> {
     const detail = `${version} can corrupt a database that two processes use`;
     return { name, state: 'fail', detail, remedy: 'npm install better-sqlite3@latest' };
   } catch (error) {
-    const remedy = 'npm rebuild better-sqlite3 (it must be built for this Node)';
-    return { name, state: 'fail', detail: `better-sqlite3 does not load: ${firstLine(error)}`, remedy };
+    const remedy = 'npm rebuild better-sqlite3; to compile it takes a C++ compiler, make and Python 3';
+    const detail = isNotBuilt(error) ? 'better-sqlite3 is not built for this Node' : firstLine(error);
+    return { name, state: 'fail', detail, remedy };
   }
 }
 

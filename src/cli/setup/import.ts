@@ -7,7 +7,8 @@ import { addServer } from '../../config/file/edit.ts';
 import { type Foreign, type ForeignServer, readForeign } from '../../config/hosts/foreign.ts';
 import type { ServerDefinition } from '../../config/schema.ts';
 import { agrees } from '../terminal/dialog.ts';
-import { flat, table } from '../terminal/table.ts';
+import { commandText } from '../terminal/quoting.ts';
+import { flat, wholeTable } from '../terminal/table.ts';
 import { type Cli, OK } from '../verb.ts';
 import { configFile, tellDaemon } from './servers.ts';
 
@@ -65,7 +66,7 @@ function show({ output }: Cli, fresh: readonly ForeignServer[], { from, skipped 
   ];
   if (fresh.length > 0)
     output.print(
-      table(
+      wholeTable(
         output,
         columns,
         fresh.map(({ name, definition }) => [name, ...whatRuns(definition)]),
@@ -81,7 +82,7 @@ function whatRuns(definition: ServerDefinition): [string, string] {
   if ('url' in definition)
     return [definition.url.replace(/\?.*$/, '?…'), Object.keys(definition.headers ?? {}).join(' ')];
   const { command, args = [], env = {} } = definition;
-  return [[command, ...args].join(' '), Object.keys(env).join(' ')];
+  return [commandText([command, ...args]), Object.keys(env).join(' ')];
 }
 
 /** The names that are taken, also in a file with mistakes. */

@@ -18,7 +18,7 @@ export function login({ output, paths }: Cli, server: string, options: LoginOpti
     }
     const { url, id } = started;
     if (output.json) output.print(JSON.stringify({ server, url }));
-    else output.print(`To log in to ${server}, open\n\n  ${output.safe(url)}\n`);
+    else output.print(`To log in to ${server}, open\n\n  ${url}\n`);
     if (options.browser !== false && output.isWatched)
       void openBrowser(url).then((isOpen) => isOpen || output.say(NO_BROWSER));
     await untilDone(control, server, id);

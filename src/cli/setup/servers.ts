@@ -1,6 +1,7 @@
 // `add`, `rm`: one server of the configuration. A running daemon takes the change up at once.
 
 import { existsSync, renameSync, rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultConfig } from '../../config/defaults.ts';
 import { isObject } from '../../config/definition.ts';
 import { readDocument } from '../../config/file/document.ts';
@@ -8,7 +9,8 @@ import { addServer, removeServer } from '../../config/file/edit.ts';
 import type { ServerDefinition } from '../../config/schema.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
 import { withControl } from '../control.ts';
-import { statusOf } from '../daemon/running.ts';
+import { type ServerStatus, statusOf } from '../daemon/running.ts';
+import { troubleText } from '../daemon/trouble.ts';
 import { type Cli, OK, usage } from '../verb.ts';
 
 type Reload = Readonly<Record<'added' | 'removed' | 'relaunched' | 'retuned', readonly string[]>>;
@@ -94,20 +96,55 @@ export async function configFile({ env, paths }: Cli, named: string | undefined)
 
 /** After an edit the running daemon reloads before anything is printed, so that what is printed is true. */
 export async function tellDaemon(cli: Cli, { done, change }: { done: string; change: object }): Promise<number> {
-  const { output, paths } = cli;
+  const { output } = cli;
   let reload: Reload | undefined;
   let trouble: string | undefined;
   try {
-    reload = await withControl(paths.socket, (socket) => socket.ask('reload'));
+    reload = await withControl(cli.paths.socket, (socket) => socket.ask('reload'));
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
     if (error.code !== 'unavailable') trouble = sentence(error);
   }
-  if (output.json) output.print(JSON.stringify({ ...change, reload: reload ?? null }));
-  else output.print(done);
+  if (!output.json) output.print(done);
+  const servers = reload ? await firstStates(cli, [...reload.added, ...reload.relaunched]) : [];
+  if (output.json) output.print(JSON.stringify({ ...change, reload: reload ?? null, servers: servers.map(stateOf) }));
   if (trouble !== undefined) throw new TroupeError('invalid', `${done}, but the running daemon refused it: ${trouble}`);
-  output.say(reload ? 'the running daemon has taken it up' : 'it takes effect with `troupe up`');
+  output.say(
+    reload ? `the running daemon has taken it up${servers.map(wellOf).join('')}` : 'it takes effect with `troupe up`',
+  );
+  const isTroubled = ({ state }: ServerStatus): boolean => !WELL.has(state);
+  if (!output.json && servers.some(isTroubled)) output.say(await tellTrouble(cli, servers.filter(isTroubled)));
   return OK;
+}
+
+const FIRST_STATE_MS = 5_000;
+const LOOK_MS = 50;
+const WELL = new Set<string>(['ready', 'asleep', 'stopped']);
+
+/** What has become of servers that are new: a file that was written says nothing of whether they are there. */
+async function firstStates({ paths }: Cli, names: readonly string[]): Promise<readonly ServerStatus[]> {
+  const deadline = performance.now() + FIRST_STATE_MS;
+  for (;;) {
+    const servers = (await statusOf(paths))?.servers.filter(({ name }) => names.includes(name)) ?? [];
+    if (servers.every(({ state }) => state !== 'opening') || performance.now() > deadline) return servers;
+    await sleep(LOOK_MS);
+  }
+}
+
+const stateOf = ({ name, state, lastError }: ServerStatus) => ({ name, state, lastError });
+const wellOf = ({ name, state, tools }: ServerStatus): string =>
+  state === 'ready' ? `; ${name} is ready, with ${tools} tool${tools === 1 ? '' : 's'}` : '';
+
+async function tellTrouble({ output, paths }: Cli, servers: readonly ServerStatus[]): Promise<string> {
+  const opening = servers.filter(({ state }) => state === 'opening').map(({ name }) => name);
+  const late =
+    opening.length > 0 ? [`${opening.join(', ')} is still starting; \`troupe ps\` shows what becomes of it`] : [];
+  const trouble = await troubleText(
+    output,
+    servers.filter(({ state }) => state !== 'opening'),
+    paths.logFile,
+  );
+  return [...late, ...(trouble ? [trouble] : [])].join('\n');
 }
 
 /** The complaint does not repeat the text, because a value may be a secret. */

@@ -83,7 +83,7 @@ function lineOf({ task }: Told, short: (id: string) => string): string {
 
 function screen(output: Output): Show<Look> {
   let tasks: readonly TaskView[] | undefined;
-  const { draw, end } = openScreen((width, height) => {
+  const { draw, end } = openScreen(output, (width, height) => {
     if (tasks === undefined) return []; // nothing is known yet
     if (tasks.length === 0) return [cut(NONE, width)];
     const room = height - 1;

@@ -111,7 +111,7 @@ function openLines(output: Output) {
   }
   async function ask(prompt: string): Promise<string> {
     if (typed.length === 0 && !reason) {
-      reader?.setPrompt(prompt);
+      reader?.setPrompt(output.rendered(prompt));
       reader?.prompt();
       isAsking = true;
       await new Promise<void>((resolve) => {
@@ -160,7 +160,7 @@ export async function agrees({ output }: Cli, question: string, otherwise: strin
   if (!output.isWatched || !process.stdin.isTTY) throw usage(otherwise);
   const lines = createQuestion({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+    return /^y(es)?$/i.test((await lines.question(output.rendered(`${question} [y/N] `))).trim());
   } finally {
     lines.close();
   }

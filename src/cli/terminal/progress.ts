@@ -1,14 +1,12 @@
 // How far a call is: a bar on stderr while it runs, drawn only on a terminal and erased when it ends; and a bar in a cell of
 // a table. That a call waits for an answer is printed once, also in a pipe: the caller could not know why nothing happens.
 
-import { withoutControls } from '../../telemetry/printable.ts';
 import type { Notice } from '../control.ts';
 import type { Output } from '../verb.ts';
 import { cut, flat } from './table.ts';
 import { answerCommand, oneLine } from './words.ts';
 
 const BAR = 24;
-const CLEAR = '\r\x1b[2K';
 
 type Progress = { readonly onNotice: (notice: Notice) => void; readonly end: () => void };
 
@@ -19,7 +17,7 @@ export function showProgress(output: Output, caller: Caller): Progress {
   let isDrawn = false;
   const known = new Set<unknown>();
   const end = (): void => {
-    if (isDrawn) output.draw(CLEAR);
+    if (isDrawn) output.erase();
     isDrawn = false;
   };
   const onNotice = ({ method, params }: Notice): void => {
@@ -31,9 +29,10 @@ export function showProgress(output: Output, caller: Caller): Progress {
     if (!output.isWatched) return;
     if (method === 'log') {
       end();
-      output.say(output.paint('dim', withoutControls(`${params.level ?? 'info'}: ${dataText(params.data)}`)));
+      output.say(output.paint('dim', `${params.level ?? 'info'}: ${dataText(params.data)}`));
     } else if (method === 'progress') {
-      output.draw(CLEAR + cut(barText(params), output.width - 1));
+      output.erase();
+      output.draw(cut(barText(params), output.width - 1));
       isDrawn = true;
     }
   };

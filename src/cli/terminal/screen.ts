@@ -49,13 +49,13 @@ const AFRESH = '\x1b[H\x1b[2J';
 const TICK_MS = 1_000;
 
 /** `text` gives the lines for so many columns, at most `height` of them. */
-export function openScreen(text: (width: number, height: number) => readonly string[]): Screen {
+export function openScreen({ rendered }: Output, text: (width: number, height: number) => readonly string[]): Screen {
   const { stdout } = process;
   let shown: readonly string[] = [];
   let isOver = false;
 
   function draw(from = shown.length > 0 ? `\x1b[${shown.length}A\r` : ''): void {
-    const lines = text(stdout.columns || 80, Math.max(2, (stdout.rows || 24) - 1));
+    const lines = text(stdout.columns || 80, Math.max(2, (stdout.rows || 24) - 1)).map(rendered);
     if (lines.join('\n') === shown.join('\n')) return;
     stdout.write(`${HIDE}${NO_WRAP}${from}${lines.map((line) => line + LINE_END).join('')}${BELOW}${WRAP}`);
     shown = lines;

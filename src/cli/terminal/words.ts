@@ -2,13 +2,11 @@
 // characters, so that they cannot be taken for troupe's own.
 
 import type { AskView } from '../../asks/ask.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
+import { printable } from '../../telemetry/printable.ts';
 import type { Output } from '../verb.ts';
-import { cut, flat } from './table.ts';
+import { flat, fold } from './table.ts';
 
 const OWNER = '_';
-/** Characters that turn the direction of writing, and so could hide the end of a name. */
-const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const MOST_LINES = 200;
 
 export const shortId = (id: string): string => clean(id).slice(0, 8);
@@ -39,8 +37,8 @@ function spoken(result: AskView['result']): string {
 /** The principal of the call: the owner of this machine is `you`. */
 export const whose = ({ principal }: AskView): string => (principal === OWNER ? 'you' : oneLine(principal));
 
-export const clean = (text: string): string => withoutControls(text.replaceAll('\r\n', '\n')).replace(TURNS, '\ufffd');
-export const oneLine = (text: string): string => flat(clean(text));
+export const clean = printable;
+export const oneLine = flat;
 
 /** A sentence of ours that begins with a server's or a principal's name. */
 export function stated(output: Output, name: string, rest: string): string {
@@ -69,18 +67,4 @@ export function folded(text: string, width: number): string[] {
     .trimEnd()
     .split('\n')
     .flatMap((line) => fold(line, width));
-}
-
-function fold(line: string, width: number): string[] {
-  const lines: string[] = [];
-  for (let rest = line; ; ) {
-    // Only the part that can fit into one line is measured: the text may be a megabyte long.
-    const near = rest.slice(0, 2 * width + 2);
-    if (cut(near, width) === near) return [...lines, rest];
-    const most = cut(`${near}  `, width + 1).slice(0, -1); // as much as fits, without the ellipsis
-    const space = rest[most.length] === ' ' ? most.length : most.lastIndexOf(' ');
-    const taken = space > 0 && most.slice(0, space).trim() !== '' ? space : Math.max(1, most.length);
-    lines.push(rest.slice(0, taken).trimEnd());
-    rest = rest.slice(taken).trimStart();
-  }
 }

@@ -42,6 +42,8 @@ export function readForeign(source: 'claude' | 'cursor' | 'vscode' | (string & {
   for (const each of sources.filter(({ file }) => !known || existsSync(file))) {
     const { value, complaints } = readDocument(each.file);
     const [complaint] = complaints;
+    if (complaint && !known && !existsSync(each.file))
+      throw new TroupeError('invalid', `there is no file ${each.file}; import knows claude, cursor, vscode, or a file`);
     if (complaint && !known) throw new TroupeError('invalid', `It cannot be read: ${formatComplaint(complaint)}.`);
     if (complaint) broken.set(each.file, formatComplaint(complaint));
     else from.add(each.file);

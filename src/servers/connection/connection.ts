@@ -33,6 +33,8 @@ export type ConnectionWorld = StdioWorld &
     /** The server asks a question; it is answered once, or withdraws the question. */
     readonly onAsk: (member: Member, asked: Asked) => void;
     readonly onNotice: (member: Member, notice: Said, origin: string | undefined) => void;
+    /** What is said of a server's trouble passes here, because a server may have put a secret into its words. */
+    readonly mask?: (text: string) => string;
   };
 
 export function serverConnection(world: ConnectionWorld) {
@@ -127,7 +129,8 @@ class Connection {
         this.#why = why;
         this.#tell({ type: 'connection.short', why });
       },
-      onUnauthorized: (why) => {
+      onUnauthorized: (reason) => {
+        const why = this.#masked(reason);
         this.#why = why;
         this.#tell({ type: 'connection.unauthorized', why });
       },
@@ -138,7 +141,7 @@ class Connection {
       },
       onFailed: (id, failure) => {
         this.#tasks.failed(id);
-        lane.fail(id, failure);
+        lane.fail(id, { ...failure, message: this.#masked(failure.message) });
         // A server that could not be reached, or broke off, may be gone altogether.
         if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
       },
@@ -216,7 +219,12 @@ class Connection {
     this.#health.start();
   }
 
-  #ended(why: string, isFinal: boolean): void {
+  #masked(text: string): string {
+    return this.#world.mask?.(text) ?? text;
+  }
+
+  #ended(reason: string, isFinal: boolean): void {
+    const why = this.#masked(reason);
     this.#why = why;
     this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
   }

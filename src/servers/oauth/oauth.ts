@@ -21,6 +21,8 @@ export type OAuthOptions = {
   readonly members: () => readonly Server[];
   /** There is a grant for a server that needs a login; called every second until the server has left that state. */
   readonly onLogin: (name: string) => void;
+  /** Tokens and the like have come into our hands. */
+  readonly onSecrets?: (values: readonly string[]) => void;
   readonly loginMs?: number;
 };
 export type OAuth = ReturnType<typeof createOAuth>;
@@ -33,8 +35,8 @@ const SLACK_MS = 1_000;
 
 type Known = { readonly login: Login; readonly account: string; isOver: boolean };
 
-export function createOAuth({ store, directory, members, onLogin, loginMs = LOGIN_MS }: OAuthOptions) {
-  const vault = createVault(store, directory);
+export function createOAuth({ store, directory, members, onLogin, onSecrets, loginMs = LOGIN_MS }: OAuthOptions) {
+  const vault = createVault(store, directory, onSecrets);
   const leases = createLeases(store);
   const logins = new Map<string, Known>();
 

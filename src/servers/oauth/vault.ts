@@ -40,7 +40,11 @@ type Kinds = { grant: Grant; client: OAuthClientInformationMixed; challenge: Cha
 /** The issuer of a challenge, which comes before any issuer is known. */
 const NO_ISSUER = '';
 
-export function createVault(store: Store, directory: string) {
+export function createVault(
+  store: Store,
+  directory: string,
+  onSecrets: (values: readonly string[]) => void = () => {},
+) {
   const seal = openSeal(directory);
   /** The last value that was decrypted of each row: every request needs a token, and tokens seldom change. */
   const opened = new Map<string, Versioned<unknown>>();
@@ -53,11 +57,13 @@ export function createVault(store: Store, directory: string) {
     const text = seal.open(row.body, name);
     if (text === undefined) return undefined;
     const found = { value: JSON.parse(text), version: row.version };
+    onSecrets(secretsIn(found.value));
     opened.set(name, found);
     return found;
   }
 
   async function put<Kind extends keyof Kinds>(kind: Kind, issuer: string, account: Account, value: Kinds[Kind]) {
+    onSecrets(secretsIn(value));
     const body = seal.seal(JSON.stringify(value), nameOf(kind, issuer, keysOf(account)));
     await store.commit('putCredential', [kind, issuer, ...keysOf(account), body, randomUUID(), Date.now()]);
   }
@@ -90,6 +96,13 @@ export function createVault(store: Store, directory: string) {
     },
   };
 }
+
+/** By the names that OAuth gives them: `access_token`, `refresh_token`, `client_secret` and their like. */
+const secretsIn = (value: object): string[] =>
+  Object.entries(value).flatMap(([name, each]) => {
+    if (typeof each === 'string') return /_token$|secret$/.test(name) ? [each] : [];
+    return typeof each === 'object' && each !== null ? secretsIn(each) : [];
+  });
 
 type Keys = readonly [server: string, resource: string, principal: string];
 

@@ -1,5 +1,6 @@
 // The link to a server that is a process of ours: a message is a line on its stdin or stdout. Its pid is written down, so
-// that it can be found after we were killed; what it says on stderr is kept to explain its death.
+// that it can be found after we were killed. What it says on stderr is for the log of its owner, and goes nowhere else: it may
+// hold secrets of the server, which are no business of those who call it.
 
 import type { Logger } from 'pino';
 import type { StdioServer } from '../../config/schema.ts';
@@ -8,7 +9,6 @@ import { splitLines } from '../../protocol/lines.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import type { Store } from '../../store/store.ts';
 import { allowance } from '../../telemetry/allowance.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
 import { openCage } from './cage.ts';
@@ -43,9 +43,8 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
     onExit: (reason, end) => {
       stderr.end();
       forget();
-      if (end === 'short') events.onShort(reason);
-      else if (end === 'missing') events.onClosed(reason, true);
-      else events.onClosed(withLastWords(reason, stderr.tail), false);
+      if (end === 'short') return events.onShort(reason);
+      events.onClosed(stderr.hasSpoken ? `${reason}; see troupe logs ${member.server}` : reason, end === 'missing');
     },
   });
   child.onRoom(events.onRoom);
@@ -84,32 +83,36 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
   };
 }
 
-/** A process that died usually said why, on its last line of stderr. */
-function withLastWords(reason: string, tail: readonly string[]): string {
-  const words = tail.findLast((line) => /error|fail|cannot|denied|not found/i.test(line)) ?? tail.at(-1);
-  return words ? `${reason}; its last words: ${withoutControls(words).slice(0, 200)}` : reason;
-}
-
-type Stderr = { push(chunk: Buffer): void; end(): void; readonly tail: readonly string[] };
+type Stderr = { push(chunk: Buffer): void; end(): void; readonly hasSpoken: boolean };
 
 const LINES_PER_SECOND = 200;
 const LINE_CHARACTERS = 4_096;
-const TAIL_LINES = 20;
+const LAST_LINES = 5;
 
-/** Every line of a server's stderr goes to the log at a bounded pace; the last few are kept to explain a death. */
+/** Every line of a server's stderr goes to the log at a bounded pace; the last few always do, because they explain a death. */
 function readStderr(logger: Logger): Stderr {
   const pace = allowance(LINES_PER_SECOND);
   const decoder = new TextDecoder();
   let rest = '';
-  let tail: string[] = [];
+  let hasSpoken = false;
+  /** The last lines, as far as they came too fast, or are not of the level of the log. */
+  let unsaid: string[] = [];
+
+  function tellMissing(): void {
+    const missing = pace.forget();
+    if (missing > 0) logger.warn({ missing }, `${missing} lines of stderr were left out, they came too fast`);
+  }
 
   function line(text: string): void {
     const cut = text.trimEnd();
     if (cut === '') return;
-    tail = [...tail.slice(1 - TAIL_LINES), cut];
-    if (!pace.take()) return;
-    const missing = pace.forget();
-    if (missing > 0) logger.warn({ missing }, `${missing} lines of stderr were left out, they came too fast`);
+    hasSpoken = true;
+    if (!logger.isLevelEnabled('info') || !pace.take()) {
+      unsaid = [...unsaid.slice(1 - LAST_LINES), cut];
+      return;
+    }
+    unsaid = [];
+    tellMissing();
     logger.info(cut);
   }
 
@@ -124,11 +127,11 @@ function readStderr(logger: Logger): Stderr {
     end() {
       line(rest);
       rest = '';
-      const missing = pace.forget();
-      if (missing > 0) logger.warn({ missing }, `${missing} lines of stderr were left out, they came too fast`);
+      tellMissing();
+      for (const text of unsaid) logger.warn(text);
     },
-    get tail() {
-      return tail;
+    get hasSpoken() {
+      return hasSpoken;
     },
   };
 }
