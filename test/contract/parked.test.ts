@@ -49,7 +49,7 @@ it('ends when its server is removed, also before it was decided whether to ask',
 });
 
 it('goes on with its patience anew, and no more in all than it had from the start', async () => {
-  await using room = await waitingRoom({ timeoutMs: 60_000, maxTimeoutMs: 61_000 });
+  await using room = await waitingRoom({ timeoutMs: 60_000, maxTimeoutMs: 61_000, approve: 'always' });
   room.list(DELETE);
   room.call('delete', { timeoutMs: 60_900 });
   const { latestDeadline } = room.opened[0]!.subject;
@@ -89,7 +89,7 @@ it('finds its server gone, or full, when it is approved', async () => {
 });
 
 it('is refused when as many wait as may wait, and when nobody can be asked', async () => {
-  await using room = await waitingRoom({ maxQueued: 1 });
+  await using room = await waitingRoom({ maxQueued: 1, approve: 'always' });
   room.list(DELETE);
   room.call('delete', { requestId: 'a' });
   room.call('delete', { requestId: 'b' });
