@@ -16,6 +16,7 @@ import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
 import { type About, createIntake, createLimits, TOO_MANY } from './intake.ts';
 import type { Models } from './models/models.ts';
+import { answerCommand } from './notice.ts';
 import { createQuestionTasks } from './question-tasks.ts';
 import type { AskRows } from './rows.ts';
 import type { OpenAsk } from './waiting/permissions.ts';
@@ -23,6 +24,8 @@ import { createVisits } from './waiting/visits.ts';
 
 export type AsksOptions = {
   readonly config: () => Pick<Config, 'asks'>;
+  /** The daemon's name, where it is not the only one on its state directory. */
+  readonly instance?: string | undefined;
   readonly world: World;
   readonly rows: AskRows;
   readonly validator: Validator;
@@ -53,6 +56,7 @@ export function createAsks(options: AsksOptions) {
   const inbox = createInbox({ asks, rows, validator, world, nudge, onTrouble });
   const ports = portsOf(options, { asks, limits, inbox, onTrouble });
   const closing = new AbortController();
+  const commandFor = (id: string): string => answerCommand(id, options.instance);
 
   function ask(member: Member, question: Question, about: About): AskActor | undefined {
     const { server, name: instance } = member;
@@ -70,21 +74,25 @@ export function createAsks(options: AsksOptions) {
     limits,
     rootsFor: options.rootsFor,
     open: ask,
+    commandFor,
     onTrouble,
   });
 
   /** A call that has not been sent, or was sent back, waits for a word. */
   const wait: OpenAsk = (question, subject, member, onEnded) => {
     const { call, latestDeadline } = subject;
-    const waiter = { ended: ({ outcome, by }: Ending) => onEnded(outcome, by) };
+    const waiter = {
+      ended: ({ outcome, by }: Ending, id: string) => onEnded(outcome, by, commandFor(id)),
+    };
     const opened = ask(member, question, {
       subject,
+      waiting: [call],
       principal: call.principal,
       tool: call.name,
       latestDeadline,
       waiter,
     });
-    if (!opened) queueMicrotask(() => onEnded('expired', TOO_MANY));
+    if (!opened) queueMicrotask(() => onEnded('expired', TOO_MANY, ''));
     return () => opened?.withdraw();
   };
 
@@ -138,6 +146,7 @@ function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts
   return {
     world,
     settings: () => config().asks,
+    instance: options.instance,
     answerers,
     models,
     accept: inbox.accept,
@@ -163,7 +172,7 @@ function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts
       try {
         close(ask, ending);
       } finally {
-        ask.opening.waiter.ended(ending);
+        ask.opening.waiter.ended(ending, ask.id);
       }
     },
     forgotten(ask) {

@@ -2,6 +2,7 @@
 // answered once, whatever becomes of the call, the server or whoever was asked.
 
 import type { Answer } from '../calls/call.ts';
+import { asksUntil, isUnheard } from '../calls/request.ts';
 import { withoutMember } from '../protocol/edit.ts';
 import type { Attribution, Found } from '../servers/attribution.ts';
 import type { Asked } from '../servers/connection/session.ts';
@@ -22,10 +23,12 @@ export type IntakeOptions = {
   readonly rootsFor: (member: Member) => Buffer;
   /** Nothing when no further ask can be open. */
   readonly open: (member: Member, question: Question, about: About) => AskActor | undefined;
+  /** The command that answers the question of that id. */
+  readonly commandFor: (id: string) => string;
   readonly onTrouble: (error: unknown) => void;
 };
 /** What is known of a question that is about to be asked. */
-export type About = Pick<Opening, 'subject' | 'principal' | 'tool' | 'asked' | 'waiter'> &
+export type About = Pick<Opening, 'subject' | 'waiting' | 'principal' | 'tool' | 'asked' | 'waiter'> &
   Pick<Subject, 'latestDeadline'>;
 
 export const TOO_MANY = 'too many questions are open; answer some, see troupe inbox';
@@ -55,7 +58,7 @@ export function createIntake(options: IntakeOptions) {
     if (task && 'code' in task) return answer(refused(task.code, task.message));
     let withdraw = (): void => {};
     const giveUp = attribution.settle(member, origin, (found) => {
-      if (!found) return answer(task ? noTask(nobody(question)) : nobody(question));
+      if (!found || isForNobody(member, found)) return answer(task ? noTask(nobody(question)) : nobody(question));
       withdraw = serve(options, member, { asked: { ...asked, params }, question, task, found });
     });
     const withdrawn = (): void => {
@@ -68,6 +71,13 @@ export function createIntake(options: IntakeOptions) {
   return take;
 }
 
+/** The callers of all these calls have left. What waits for the answer to a question would never go on, so it is given up. */
+function isForNobody({ lane }: Member, { requests }: Found): boolean {
+  if (requests.length === 0 || !requests.every(isUnheard)) return false;
+  for (const request of requests) lane.cancel(request, 'its caller went away, and it asks something');
+  return true;
+}
+
 type Serving = {
   readonly asked: Asked;
   readonly question: Question;
@@ -76,7 +86,8 @@ type Serving = {
 };
 
 /** Asks on behalf of the calls that were found, which wait as long as they may at all. Returns how to withdraw it. */
-function serve({ tasks, open }: IntakeOptions, member: Member, { asked, question, task, found }: Serving): () => void {
+function serve(options: IntakeOptions, member: Member, { asked, question, task, found }: Serving): () => void {
+  const { tasks, open, commandFor } = options;
   let ask: AskActor | undefined;
   const withdraw = (): void => ask?.withdraw();
   const reply = task ? tasks.begin(member, asked, { ...task, question, withdraw }) : plainReply(asked.answer);
@@ -86,7 +97,10 @@ function serve({ tasks, open }: IntakeOptions, member: Member, { asked, question
   }
   const release = holdCalls(member, found, () => ask?.stage !== undefined && withdraw());
   ask = open(member, question, aboutOf(question, asked, found, reply, release));
-  if (ask) return withdraw;
+  if (ask) {
+    for (const request of found.requests) request.question = commandFor(ask.id);
+    return withdraw;
+  }
   release();
   reply.refused(refused(-32603, TOO_MANY));
   return withdraw;
@@ -95,18 +109,20 @@ function serve({ tasks, open }: IntakeOptions, member: Member, { asked, question
 function aboutOf(question: Question, asked: Asked, found: Found, reply: ServerReply, release: () => void): About {
   const { requests, principal, isOne } = found;
   const [request] = requests;
-  const subject = isOne && request ? { call: request.call, latestDeadline: request.latestDeadline } : undefined;
+  const subject = isOne && request ? { call: request.call, latestDeadline: asksUntil(request) } : undefined;
   return {
     subject,
+    waiting: requests.map(({ call }) => call),
     principal,
     tool: subject?.call.name ?? '',
     asked: { method: asked.method, params: asked.params },
-    latestDeadline: Math.min(...requests.map(({ latestDeadline }) => latestDeadline), reply.latestDeadline),
+    latestDeadline: Math.min(...requests.map(asksUntil), reply.latestDeadline),
     waiter: {
       recorded: reply.recorded,
       // From here on it is the server's own business, and nobody else's to answer.
       consented: () => reply.answer(answerOf(question, 'accepted', undefined), 'accepted'),
       ended({ outcome, content, said }) {
+        if (outcome !== 'expired') for (const each of requests) each.question = '';
         release();
         reply.answer(said ?? answerOf(question, outcome, content), outcome);
       },

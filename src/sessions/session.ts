@@ -43,6 +43,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
   return {
     identity,
     receive: (frame: Frame, line: Line): void => receive(parts, frame, line),
+    callerIs: calls.callerIs,
     takeOver: (frame: Frame): void => takeOver(parts, frame),
     isServedBy,
     tellTask: tasks.tell,
@@ -102,7 +103,10 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
   const isLoud = (server: string, level: string): boolean =>
     isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
-  const shared = { ports, identity, presence, view, questions, isLoud };
+  /** As the answer to `initialize` says it: a server that has not said what it can do may log. */
+  const hearsLogs = (): boolean =>
+    ports.scopes.members(viewer).some(({ facts }) => !facts || facts.capabilities.logging !== undefined);
+  const shared = { ports, identity, presence, view, questions, isLoud, hearsLogs };
   return {
     ...shared,
     viewer,

@@ -100,7 +100,7 @@ it('tells the caller who declined, that nobody answered, or that nobody could be
     'unauthorized, not sent: tool delete of alpha was not approved (declined by the host); it was not called',
   );
   expect(room.fate('expired')).toMatch(
-    /^timeout, not sent: nobody approved tool delete of alpha within \d+ s; .* troupe inbox$/,
+    /^timeout, not sent: nobody approved tool delete of alpha within \d+ s \(`troupe answer 0123abcd` .*`troupe inbox`$/,
   );
   expect(room.fate('full')).toBe('busy, not sent: tool delete of alpha was not called: too many questions are open');
   expect(room.fate('withdrawn')).toMatch(/^unavailable, not sent: .* withdrawn/);

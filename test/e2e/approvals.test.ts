@@ -12,7 +12,7 @@ import { rawHost } from '../support/host.ts';
 
 let d: Daemon;
 const SERVERS = (note = '') => ({
-  danger: fixture('destructive', { approve: 'destructive', timeoutMs: '5s' }),
+  danger: fixture('destructive', { approve: 'destructive', timeoutMs: '1s' }),
   plain: fixture('destructive'),
   never: fixture('destructive', { approve: { wipe: 'never', '*': 'always' } }),
   always: fixture('destructive', { approve: { 'loo*': 'always' } }),
@@ -75,7 +75,7 @@ test('a destructive tool that no rule names, and one marked `never`, run at once
 });
 
 test('the time-out of a call does not run while somebody is asked, and `troupe call` waits for the word too', async () => {
-  const reply = d.cli('call', 'danger', 'wipe', 'path=b', '--timeout', '1s');
+  const reply = d.cli('call', 'danger', 'wipe', 'path=b');
   const { id } = await waiting('danger');
   const openedAt = performance.now();
   await eventually(() => performance.now() - openedAt > 1_300);

@@ -47,7 +47,7 @@ export async function waitingRoom(xTroupe: object = { approve: 'destructive' }, 
     const end = (outcome: AskOutcome, by = ''): void => {
       if (isOver) return;
       isOver = true;
-      onEnded(outcome, by);
+      onEnded(outcome, by, 'troupe answer 0123abcd');
     };
     const ask: Opened = { question, subject, end, isWithdrawn: false };
     opened.push(ask);

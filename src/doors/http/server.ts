@@ -45,6 +45,7 @@ export type HttpDoor = { readonly url: string; close(): Promise<void> };
 
 const TIMING: Timing = {
   patienceMs: 60,
+  returnMs: 30_000,
   rotateMs: 15 * 60_000,
   drainMs: 10_000,
   headMs: 10_000,
@@ -63,14 +64,15 @@ type Parts = {
 export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const { world, address, settings, sessions, logger, onUpgrade, headerDeclarations } = options;
   const { host } = address;
+  const timing = { ...TIMING, ...options.timing };
   const door: HttpContext = {
     world,
     sessions,
     settings,
-    timing: { ...TIMING, ...options.timing },
+    timing,
     logger,
     onFault: (error) => logger.error({ door: 'http' }, `a request failed: ${sentence(error)}`),
-    readers: createReaders(settings.maxStreams),
+    readers: createReaders(settings.maxStreams, { world, returnMs: timing.returnMs }),
     patience: createPatience(),
     owed: createTally(),
     headerDeclarations,
