@@ -46,6 +46,8 @@ export type AskPorts = {
   readonly models: Models;
   /** Judges an offer, and lets it stand if it is the first; throws a TroupeError if it is not, or does not fit. */
   readonly accept: (ask: AskActor, offer: Offer) => Promise<AskOutcome | 'open'>;
+  /** Many rows come to the disk at once: what is done for each then is done when it is the turn of its server. */
+  readonly inTurn: (ask: AskActor, work: () => void) => void;
   /** Resolves when the row is on the disk. */
   readonly record: (ask: AskActor, view: AskView) => Promise<void>;
   readonly opened: (ask: AskActor, view: AskView) => void;
@@ -180,7 +182,7 @@ const actions = {
   record: effect(({ ask, ports, view }, context) => {
     const recorded = (isOnDisk: boolean): void => {
       ask.opening.waiter.recorded?.(isOnDisk);
-      ask.send({ type: 'recorded' });
+      ports.inTurn(ask, () => ask.send({ type: 'recorded' }));
     };
     const failed = (error: unknown): boolean => {
       ports.onTrouble(error);

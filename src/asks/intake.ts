@@ -10,6 +10,7 @@ import type { Member } from '../servers/member.ts';
 import { type Allowance, allowance } from '../telemetry/allowance.ts';
 import type { AskActor } from './actor.ts';
 import type { Opening, Question, Subject } from './ask.ts';
+import type { Pace } from './pace.ts';
 import { plainReply, type ServerReply, type TaskWanted } from './question-task.ts';
 import type { QuestionTasks } from './question-tasks.ts';
 import { isRefusal, readQuestion } from './reading.ts';
@@ -19,6 +20,8 @@ export type IntakeOptions = {
   readonly attribution: Attribution;
   readonly tasks: QuestionTasks;
   readonly limits: Limits;
+  /** By the name of the process. */
+  readonly pace: Pace<string>;
   /** What a server may know of the directories that people work in. */
   readonly rootsFor: (member: Member) => Buffer;
   /** Nothing when no further ask can be open. */
@@ -59,6 +62,7 @@ export function createIntake(options: IntakeOptions) {
     let withdraw = (): void => {};
     const giveUp = attribution.settle(member, origin, (found) => {
       if (!found || isForNobody(member, found)) return answer(task ? noTask(nobody(question)) : nobody(question));
+      if (!limits.enter(member)) return answer(refused(-32603, TOO_MANY));
       withdraw = serve(options, member, { asked: { ...asked, params }, question, task, found });
     });
     const withdrawn = (): void => {
@@ -85,26 +89,48 @@ type Serving = {
   readonly found: Found;
 };
 
-/** Asks on behalf of the calls that were found, which wait as long as they may at all. Returns how to withdraw it. */
+/**
+ * Asks on behalf of the calls that were found, which wait as long as they may at all: at once, or when it is the server's turn.
+ * Returns how to withdraw it.
+ */
 function serve(options: IntakeOptions, member: Member, { asked, question, task, found }: Serving): () => void {
-  const { tasks, open, commandFor } = options;
+  const { tasks, open, commandFor, limits, pace, onTrouble } = options;
   let ask: AskActor | undefined;
-  const withdraw = (): void => ask?.withdraw();
+  let isOver = false;
+  const withdraw = (): void => (ask ? ask.withdraw() : end((to) => to.answer(...WITHDRAWN(question))));
   const reply = task ? tasks.begin(member, asked, { ...task, question, withdraw }) : plainReply(asked.answer);
   if (!reply) {
+    limits.leave(member);
     asked.answer(refused(-32603, TOO_MANY));
-    return withdraw;
+    return () => {};
   }
-  const release = holdCalls(member, found, () => ask?.stage !== undefined && withdraw());
-  ask = open(member, question, aboutOf(question, asked, found, reply, release));
-  if (ask) {
-    for (const request of found.requests) request.question = commandFor(ask.id);
-    return withdraw;
+  const letGo = holdCalls(member, found, () => (!ask || ask.stage !== undefined) && withdraw());
+  const release = (): void => {
+    letGo();
+    limits.leave(member);
+  };
+  /** Nobody was asked. */
+  function end(say: (to: ServerReply) => void): void {
+    if (isOver || !reply) return;
+    isOver = true;
+    release();
+    say(reply);
   }
-  release();
-  reply.refused(refused(-32603, TOO_MANY));
+  pace.run(member.name, () => {
+    if (isOver) return;
+    try {
+      ask = open(member, question, aboutOf(question, asked, found, reply, release));
+    } catch (error) {
+      onTrouble(error);
+    }
+    if (ask) for (const request of found.requests) request.question = commandFor(ask.id);
+    else end((to) => to.refused(refused(-32603, TOO_MANY)));
+  });
   return withdraw;
 }
+
+/** What a server hears of a question that was withdrawn before anybody was asked. */
+const WITHDRAWN = (question: Question) => [answerOf(question, 'withdrawn', undefined), 'withdrawn'] as const;
 
 function aboutOf(question: Question, asked: Asked, found: Found, reply: ServerReply, release: () => void): About {
   const { requests, principal, isOne } = found;
@@ -160,10 +186,13 @@ export type Limits = ReturnType<typeof createLimits>;
 /** Far more than people answer; hosts that answer by themselves are no flood yet. */
 const PER_SECOND = 1_000;
 const MAX_BYTES = 16 * 2 ** 20;
+/** One process leaves room for the questions of others, and its end takes not too many along at once. */
+const MAX_OF_PROCESS = 250;
 
 /** A server that asks too much is refused before it costs anybody else anything. */
 export function createLimits(maxOpen: () => number) {
   const paces = new WeakMap<Member, Allowance>();
+  const openOf = new WeakMap<Member, number>();
   const bytesOf = new Map<string, number>();
   let open = 0;
 
@@ -173,6 +202,16 @@ export function createLimits(maxOpen: () => number) {
       const pace = paces.get(member) ?? allowance(PER_SECOND);
       paces.set(member, pace);
       return !pace.take();
+    },
+    /** Takes room for one more question of that process, which counts until it is over; false when there is none. */
+    enter(member: Member): boolean {
+      const open = openOf.get(member) ?? 0;
+      if (open >= MAX_OF_PROCESS) return false;
+      openOf.set(member, open + 1);
+      return true;
+    },
+    leave(member: Member): void {
+      openOf.set(member, (openOf.get(member) ?? 1) - 1);
     },
     /** Takes room for one more question of that server; false when there is none. */
     take(server: string, bytes: number): boolean {
