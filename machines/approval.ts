@@ -1,6 +1,6 @@
 // A tool that must not run unseen: its call waits until somebody lets it pass. Nothing has been sent to the server yet.
 
-import { ask, BUS, begin, ended, HOST, LADDER, STALE } from './ladder.ts';
+import { ask, BUS, begin, CALLER, ended, HOST, LADDER, STALE } from './ladder.ts';
 
 export const approvalMachine = ask.createMachine({
   id: 'approval',
@@ -9,7 +9,7 @@ export const approvalMachine = ask.createMachine({
   states: {
     open: {
       type: 'parallel',
-      states: { ladder: LADDER, host: HOST, bus: BUS },
+      states: { ladder: LADDER, host: HOST, bus: BUS, caller: CALLER },
       on: {
         accepted: [STALE, { target: 'approved', actions: 'take' }],
         declined: [STALE, { target: 'denied', actions: 'take' }],

@@ -1,7 +1,7 @@
 // A server wants to know something of the person behind a call: a form to fill in, or an address to visit. It is answered
 // once; an address that was agreed to stays open until what happens there is done.
 
-import { ask, BUS, begin, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
+import { ask, BUS, begin, CALLER, ended, HOST, LADDER, STALE, TOLD, waitFor } from './ladder.ts';
 
 export const elicitationMachine = ask.createMachine({
   id: 'elicitation',
@@ -23,7 +23,7 @@ export const elicitationMachine = ask.createMachine({
       states: {
         asking: {
           type: 'parallel',
-          states: { ladder: LADDER, host: HOST, bus: BUS },
+          states: { ladder: LADDER, host: HOST, bus: BUS, caller: CALLER },
           on: {
             accepted: [
               STALE,
@@ -36,6 +36,8 @@ export const elicitationMachine = ask.createMachine({
         // The call waits until somebody says that all is done at the address.
         consented: {
           entry: [waitFor('inbox', 'done'), 'reopen'],
+          initial: 'told',
+          states: { told: TOLD },
           on: { accepted: [STALE, { target: '#elicitation.completed', actions: 'take' }] },
         },
         // The server has its answer, and may still say that all is done at the address.

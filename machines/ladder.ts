@@ -18,6 +18,8 @@ export type AskSpec = {
   readonly recordMs: number;
   /** How long the host is asked alone. */
   readonly patienceMs: number;
+  /** How often whoever waits for the answer is told that it waits. */
+  readonly noticeMs: number;
   /** Every question ends. */
   readonly expiryMs: number;
   /** Of an elicitation: whether an address is to be visited, and whether a call waits until that is done. */
@@ -60,6 +62,8 @@ export type AskEvent =
   /** The ladder has come to them. */
   | { type: 'host.due' }
   | { type: 'bus.due' }
+  /** Only a person is left who could answer: whoever waits shall know it. */
+  | { type: 'caller.due' }
   | { type: 'host.passed' }
   | HostAnswered
   /** The answer of the host does not fit the question. */
@@ -118,7 +122,7 @@ export const ask = setup({
     /** The host did not mend its answer: it has left the question alone. */
     cancelForHost: () => {},
     applyRule: () => {},
-    /** Tells the caller that only a person is left who could answer. */
+    /** Tells whoever waits for the answer that it waits for a person. */
     announce: () => {},
     /** The model's answer, claimed as that of a person would be. */
     deliver: () => {},
@@ -131,6 +135,8 @@ export const ask = setup({
     /** The question was answered long ago, and nothing more is expected of it. */
     forget: () => {},
 
+    /** Whoever waits is told from now on, if that has not begun already. */
+    tellCaller: raise({ type: 'caller.due' }),
     waitFor: assign((_, wanted: Pick<AskContext, 'waitsOn' | 'stage'>) => wanted),
     take: assign({ given: ({ event }) => ('given' in event ? event.given : undefined) }),
     edit: assign({ request: ({ context, event }) => ('given' in event && event.given.content) || context.request }),
@@ -150,6 +156,7 @@ export const ask = setup({
   delays: {
     record: ({ context }) => context.spec.recordMs,
     patience: ({ context }) => context.spec.patienceMs,
+    notice: ({ context }) => context.spec.noticeMs,
     expiry: ({ context }) => context.spec.expiryMs,
   },
 });
@@ -171,7 +178,7 @@ export const ended = (params: AskOutcome) => ({ type: 'final', entry: { type: 'c
 /** First of all: a reply to what is no longer asked gives the row back. */
 export const STALE = { guard: 'isStale', actions: 'reopen' } as const;
 
-// ── States: an open question has three regions ───────────────────────────────
+// ── States: an open question has four regions ────────────────────────────────
 
 /** Whose turn it is. */
 export const LADDER = ask.createStateConfig({
@@ -186,7 +193,7 @@ export const LADDER = ask.createStateConfig({
     bus: { entry: [waitFor('bus', 'answer'), 'show', raise({ type: 'bus.due' })], on: { 'bus.passed': 'rule' } },
     rule: {
       entry: [waitFor('rule', 'answer'), 'show', 'applyRule'],
-      on: { 'rule.passed': { target: 'inbox', actions: 'announce' } },
+      on: { 'rule.passed': { target: 'inbox', actions: 'tellCaller' } },
     },
     inbox: { entry: [waitFor('inbox', 'answer'), 'show'] },
   },
@@ -228,4 +235,13 @@ export const BUS = ask.createStateConfig({
     unasked: { on: { 'bus.due': 'asked' } },
     asked: { invoke: { id: 'bus', src: 'bus', input: ({ self }) => ({ ask: self }) } },
   },
+});
+
+/** Told, and told again: a caller whose patience is renewed by news goes on waiting. */
+export const TOLD = ask.createStateConfig({ entry: 'announce', after: { notice: { target: 'told', reenter: true } } });
+
+/** What is known to whoever waits. One whose own host is asked knows of it, and is told only if that takes a while. */
+export const CALLER = ask.createStateConfig({
+  initial: 'untold',
+  states: { untold: { on: { 'caller.due': 'told' }, after: { notice: 'told' } }, told: TOLD },
 });

@@ -14,6 +14,9 @@ export type RequestEvent =
   | { type: 'ask' }
   | { type: 'approved' }
   | { type: 'denied' }
+  /** It is approved while its caller is away; and the caller is back. */
+  | { type: 'absent' }
+  | { type: 'back' }
   /** Its server takes it now; later; only once it is reserved; or another process of the server shall have it. */
   | { type: 'dispatch' }
   | { type: 'queue' }
@@ -31,6 +34,8 @@ export type RequestEvent =
   /** Nothing of it may be sent: its server, the policy or a person says so. */
   | { type: 'refuse' }
   | { type: 'cancel' }
+  /** Its caller has left for good: nobody will read the answer. */
+  | { type: 'left' }
   | { type: 'deadline' }
   /** The server went away. */
   | { type: 'gone' };
@@ -98,6 +103,8 @@ const unsent = (...leave: Effects) =>
   ({
     refuse: { target: 'refused', actions: [...leave, 'answerRefused'] },
     cancel: { target: 'cancelled', actions: [...leave, 'answerCancelledUnsent'] },
+    // Nothing is begun for nobody, also when somebody approves it this very moment.
+    left: { target: 'cancelled', actions: [...leave, 'answerCancelledUnsent'] },
     deadline: { target: 'timedOut', actions: [...leave, 'answerTimeoutUnsent'] },
     gone: { target: 'refused', actions: [...leave, 'answerUnsent'] },
   }) as const;
@@ -117,6 +124,7 @@ const AT_THE_SERVER = {
 const sentBack = (...leave: Effects) =>
   ({
     cancel: { target: 'cancelled', actions: [...leave, 'answerCancelledRejected'] },
+    left: { target: 'cancelled', actions: [...leave, 'answerCancelledRejected'] },
     refuse: { target: 'rejected', actions: [...leave, 'answerSentBack'] },
     deadline: { target: 'rejected', actions: [...leave, 'answerSentBack'] },
     gone: { target: 'rejected', actions: [...leave, 'answerSentBack'] },
@@ -147,7 +155,15 @@ export const requestMachine = request.createMachine({
       on: {
         approved: { target: 'admitted', actions: ['unpark', 'withdraw', 'restartDeadline', 'readmit'] },
         denied: { target: 'refused', actions: ['unpark', 'answerRefused'] },
+        absent: { target: 'returning', actions: 'withdraw' },
         ...unsent('unpark', 'withdraw'),
+      },
+    },
+    // It may run, but nobody would hear of it: it runs if its caller comes back.
+    returning: {
+      on: {
+        back: { target: 'admitted', actions: ['unpark', 'restartDeadline', 'readmit'] },
+        ...unsent('unpark'),
       },
     },
     admitted: {
@@ -192,6 +208,7 @@ export const requestMachine = request.createMachine({
     sent: {
       on: {
         ...AT_THE_SERVER,
+        left: 'unheard',
         required: { target: 'visiting', actions: ['release', 'recordAttempt', 'park', 'pauseDeadline', 'askVisits'] },
       },
     },
@@ -217,7 +234,9 @@ export const requestMachine = request.createMachine({
         ...sentBack('dequeue'),
       },
     },
-    resent: { on: AT_THE_SERVER },
+    resent: { on: { ...AT_THE_SERVER, left: 'unheard' } },
+    // A disconnect is no cancellation: it runs to its end, but nobody is asked anything on its behalf.
+    unheard: { on: AT_THE_SERVER },
     answered: { type: 'final' },
     rejected: { type: 'final' },
     cancelled: { type: 'final' },

@@ -1,7 +1,7 @@
 // A server wants a model to speak. If neither the host nor a service on the bus answers, a model of ours may: then a person
 // sees the request before it is sent and the answer before it is delivered, unless the server is trusted.
 
-import { ask, BUS, begin, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
+import { ask, BUS, begin, CALLER, ended, HOST, LADDER, STALE, waitFor } from './ladder.ts';
 
 const keepResult = {
   type: 'keepResult',
@@ -12,7 +12,7 @@ const reportModel = {
   params: ({ event }: { event: { error: unknown } }) => event.error,
 } as const;
 
-/** The caller is told once that a person is waited for: when the first review begins, or the model of a trusted server fails. */
+/** A person is waited for when the first review begins, or when the model of a trusted server fails. */
 const SAMPLING_LADDER = ask.createStateConfig({
   initial: 'opening',
   states: {
@@ -22,8 +22,8 @@ const SAMPLING_LADDER = ask.createStateConfig({
       on: {
         'rule.passed': [
           { guard: 'isTrustedWithModel', target: 'generating', actions: [waitFor('model', 'answer'), 'show'] },
-          { guard: 'hasModel', target: 'reviewing', actions: 'announce' },
-          { target: 'inbox', actions: 'announce' },
+          { guard: 'hasModel', target: 'reviewing', actions: 'tellCaller' },
+          { target: 'inbox', actions: 'tellCaller' },
         ],
       },
     },
@@ -46,14 +46,11 @@ const SAMPLING_LADDER = ask.createStateConfig({
           { guard: 'isTrusted', target: 'delivering', actions: keepResult },
           { target: 'checking', actions: keepResult },
         ],
-        onError: [
-          { guard: 'isTrusted', target: 'inbox', actions: [reportModel, 'announce'] },
-          { target: 'inbox', actions: reportModel },
-        ],
+        onError: { target: 'inbox', actions: [reportModel, 'tellCaller'] },
       },
     },
     checking: { entry: [waitFor('inbox', 'result'), 'show'] },
-    delivering: { entry: 'deliver', on: { 'model.unfit': { target: 'inbox', actions: 'announce' } } },
+    delivering: { entry: 'deliver', on: { 'model.unfit': { target: 'inbox', actions: 'tellCaller' } } },
   },
 });
 
@@ -64,7 +61,7 @@ export const samplingMachine = ask.createMachine({
   states: {
     open: {
       type: 'parallel',
-      states: { ladder: SAMPLING_LADDER, host: HOST, bus: BUS },
+      states: { ladder: SAMPLING_LADDER, host: HOST, bus: BUS, caller: CALLER },
       on: {
         accepted: [STALE, { target: 'answered', actions: 'take' }],
         declined: [STALE, { target: 'rejected', actions: 'take' }],

@@ -32,6 +32,7 @@ import type {
 import type { Answerers } from './bus.ts';
 import { askedAgain, askedOf, spokenBy } from './host.ts';
 import type { Models } from './models/models.ts';
+import { noticeOf } from './notice.ts';
 import { isRequest, ruledReply } from './replies.ts';
 import { shown } from './rows.ts';
 
@@ -39,10 +40,14 @@ import { shown } from './rows.ts';
 export type AskPorts = {
   readonly world: World;
   readonly settings: () => AskSettings;
+  /** The daemon's name, where it is not the only one on its state directory. */
+  readonly instance: string | undefined;
   readonly answerers: Answerers;
   readonly models: Models;
   /** Judges an offer, and lets it stand if it is the first; throws a TroupeError if it is not, or does not fit. */
   readonly accept: (ask: AskActor, offer: Offer) => Promise<AskOutcome | 'open'>;
+  /** Many rows come to the disk at once: what is done for each then is done when it is the turn of its server. */
+  readonly inTurn: (ask: AskActor, work: () => void) => void;
   /** Resolves when the row is on the disk. */
   readonly record: (ask: AskActor, view: AskView) => Promise<void>;
   readonly opened: (ask: AskActor, view: AskView) => void;
@@ -71,6 +76,8 @@ export type AskActor = {
 
 /** How long a slow disk keeps a question from being asked. */
 const RECORD_MS = 1_000;
+/** Well within the time that hosts give a request which nothing is heard of. */
+const NOTICE_MS = 15_000;
 
 export function startAsk(ports: AskPorts, opening: Opening): AskActor {
   const { world } = ports;
@@ -109,7 +116,7 @@ export function startAsk(ports: AskPorts, opening: Opening): AskActor {
 }
 
 function specOf({ settings, models }: AskPorts, { question, expiryMs, isTrusted }: Opening) {
-  const times = { recordMs: RECORD_MS, patienceMs: settings().hostMs, expiryMs };
+  const times = { recordMs: RECORD_MS, patienceMs: settings().hostMs, noticeMs: NOTICE_MS, expiryMs };
   if (question.kind === 'sampling')
     return { ...times, isTrusted, hasModel: models.hasModel(), request: question.request };
   if (question.kind === 'approval' || question.mode === 'form') return times;
@@ -175,7 +182,7 @@ const actions = {
   record: effect(({ ask, ports, view }, context) => {
     const recorded = (isOnDisk: boolean): void => {
       ask.opening.waiter.recorded?.(isOnDisk);
-      ask.send({ type: 'recorded' });
+      ports.inTurn(ask, () => ask.send({ type: 'recorded' }));
     };
     const failed = (error: unknown): boolean => {
       ports.onTrouble(error);
@@ -209,9 +216,9 @@ const actions = {
     const ruled = reply && attempt(owner, { reply, by: 'a rule of the configuration', isWhole: true });
     void Promise.resolve(ruled).then(() => ask.send({ type: 'rule.passed' }));
   }),
-  announce: effect(({ ask, view }, context) => {
-    const { id, kind, expiresAt } = view(context);
-    ask.opening.subject?.call.onSignal?.({ type: 'ask', id, kind, expiresAt });
+  announce: effect(({ ask, ports, view }, context) => {
+    const notice = noticeOf(view(context), ports.instance);
+    for (const call of ask.opening.waiting) call.onSignal?.(notice);
   }),
   deliver: effect((owner, { result }) => {
     const reply = { action: 'accept', content: result as Buffer } as const;

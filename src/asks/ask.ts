@@ -92,6 +92,8 @@ export type Opening = {
   readonly tool: string;
   /** The call it is about, where its host may be asked. */
   readonly subject: Subject | undefined;
+  /** The calls that wait for the answer. */
+  readonly waiting: readonly Pick<Call, 'onSignal'>[];
   /** As the server wrote it; the host gets the same bytes. */
   readonly asked?: AskedOfHost;
   readonly expiryMs: number;
@@ -106,8 +108,8 @@ export type Waiter = {
   readonly recorded?: (isOnDisk: boolean) => void;
   /** The person has agreed to visit an address; what happens there may take its time. */
   readonly consented?: () => void;
-  /** Told once, unless it was told of a consent. */
-  readonly ended: (ending: Ending) => void;
+  /** Told once, unless it was told of a consent; `id` is that of the question. */
+  readonly ended: (ending: Ending, id: string) => void;
   /** After a consent: nothing more is expected of the address. */
   readonly left?: () => void;
 };

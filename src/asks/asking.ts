@@ -28,6 +28,7 @@ export type AskingOptions = {
   /** The daemon's name for people, and the one it has among those on this state directory. */
   readonly name: string;
   readonly daemon: string;
+  readonly instance?: string | undefined;
   readonly isAlive: (daemon: string) => boolean;
   /** What the names of all daemons on this state directory begin with. */
   readonly family: string;
@@ -49,6 +50,7 @@ export function createAsking(options: AskingOptions) {
   const peers = createPeers(options.subjects.askPeers(options.family), daemon, onTrouble);
   const asks = createAsks({
     config,
+    instance: options.instance,
     world,
     rows,
     validator: createValidator(),

@@ -16,6 +16,8 @@ import type { Validator } from './forms/validator.ts';
 import { createInbox } from './inbox.ts';
 import { type About, createIntake, createLimits, TOO_MANY } from './intake.ts';
 import type { Models } from './models/models.ts';
+import { answerCommand } from './notice.ts';
+import { createPace, type Pace } from './pace.ts';
 import { createQuestionTasks } from './question-tasks.ts';
 import type { AskRows } from './rows.ts';
 import type { OpenAsk } from './waiting/permissions.ts';
@@ -23,6 +25,8 @@ import { createVisits } from './waiting/visits.ts';
 
 export type AsksOptions = {
   readonly config: () => Pick<Config, 'asks'>;
+  /** The daemon's name, where it is not the only one on its state directory. */
+  readonly instance?: string | undefined;
   readonly world: World;
   readonly rows: AskRows;
   readonly validator: Validator;
@@ -41,6 +45,8 @@ export type Asks = ReturnType<typeof createAsks>;
 
 /** The server gets its answer this long before its call must end, so that it can make something of it. */
 const MARGIN_MS = 2_000;
+/** To open an ask takes about a millisecond, and so does its way to the inbox once it is on the disk. */
+const STEPS_PER_TURN = 8;
 /** Addresses that people have agreed to visit, and of which nothing was heard since. */
 const MAX_VISITED = 1_000;
 
@@ -51,8 +57,10 @@ export function createAsks(options: AsksOptions) {
   const visits = createVisits();
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const inbox = createInbox({ asks, rows, validator, world, nudge, onTrouble });
-  const ports = portsOf(options, { asks, limits, inbox, onTrouble });
+  const pace = createPace<string>(STEPS_PER_TURN, world);
+  const ports = portsOf(options, { asks, limits, inbox, pace, onTrouble });
   const closing = new AbortController();
+  const commandFor = (id: string): string => answerCommand(id, options.instance);
 
   function ask(member: Member, question: Question, about: About): AskActor | undefined {
     const { server, name: instance } = member;
@@ -68,23 +76,28 @@ export function createAsks(options: AsksOptions) {
     attribution: options.attribution,
     tasks: createQuestionTasks(() => config().asks, world),
     limits,
+    pace,
     rootsFor: options.rootsFor,
     open: ask,
+    commandFor,
     onTrouble,
   });
 
   /** A call that has not been sent, or was sent back, waits for a word. */
   const wait: OpenAsk = (question, subject, member, onEnded) => {
     const { call, latestDeadline } = subject;
-    const waiter = { ended: ({ outcome, by }: Ending) => onEnded(outcome, by) };
+    const waiter = {
+      ended: ({ outcome, by }: Ending, id: string) => onEnded(outcome, by, commandFor(id)),
+    };
     const opened = ask(member, question, {
       subject,
+      waiting: [call],
       principal: call.principal,
       tool: call.name,
       latestDeadline,
       waiter,
     });
-    if (!opened) queueMicrotask(() => onEnded('expired', TOO_MANY));
+    if (!opened) queueMicrotask(() => onEnded('expired', TOO_MANY, ''));
     return () => opened?.withdraw();
   };
 
@@ -120,11 +133,12 @@ type Parts = {
   readonly asks: Map<string, AskActor>;
   readonly limits: ReturnType<typeof createLimits>;
   readonly inbox: ReturnType<typeof createInbox>;
+  readonly pace: Pace<string>;
   readonly onTrouble: (error: unknown) => void;
 };
 
 /** What the chart of an ask orders, as far as it is about more than that one ask. */
-function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts): AskPorts {
+function portsOf(options: AsksOptions, { asks, limits, inbox, pace, onTrouble }: Parts): AskPorts {
   const { config, world, answerers, models, rows, onOpened, onClosed } = options;
 
   /** Nobody can answer the ask any more. */
@@ -138,9 +152,11 @@ function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts
   return {
     world,
     settings: () => config().asks,
+    instance: options.instance,
     answerers,
     models,
     accept: inbox.accept,
+    inTurn: ({ opening }, work) => pace.run(opening.instance, work),
     record: (ask, view) => rows.add(view, ask.asked()),
     opened: (_, view) => onOpened(view),
     shown(ask, view) {
@@ -163,7 +179,7 @@ function portsOf(options: AsksOptions, { asks, limits, inbox, onTrouble }: Parts
       try {
         close(ask, ending);
       } finally {
-        ask.opening.waiter.ended(ending);
+        ask.opening.waiter.ended(ending, ask.id);
       }
     },
     forgotten(ask) {

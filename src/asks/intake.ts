@@ -2,6 +2,7 @@
 // answered once, whatever becomes of the call, the server or whoever was asked.
 
 import type { Answer } from '../calls/call.ts';
+import { asksUntil, isUnheard } from '../calls/request.ts';
 import { withoutMember } from '../protocol/edit.ts';
 import type { Attribution, Found } from '../servers/attribution.ts';
 import type { Asked } from '../servers/connection/session.ts';
@@ -9,6 +10,7 @@ import type { Member } from '../servers/member.ts';
 import { type Allowance, allowance } from '../telemetry/allowance.ts';
 import type { AskActor } from './actor.ts';
 import type { Opening, Question, Subject } from './ask.ts';
+import type { Pace } from './pace.ts';
 import { plainReply, type ServerReply, type TaskWanted } from './question-task.ts';
 import type { QuestionTasks } from './question-tasks.ts';
 import { isRefusal, readQuestion } from './reading.ts';
@@ -18,14 +20,18 @@ export type IntakeOptions = {
   readonly attribution: Attribution;
   readonly tasks: QuestionTasks;
   readonly limits: Limits;
+  /** By the name of the process. */
+  readonly pace: Pace<string>;
   /** What a server may know of the directories that people work in. */
   readonly rootsFor: (member: Member) => Buffer;
   /** Nothing when no further ask can be open. */
   readonly open: (member: Member, question: Question, about: About) => AskActor | undefined;
+  /** The command that answers the question of that id. */
+  readonly commandFor: (id: string) => string;
   readonly onTrouble: (error: unknown) => void;
 };
 /** What is known of a question that is about to be asked. */
-export type About = Pick<Opening, 'subject' | 'principal' | 'tool' | 'asked' | 'waiter'> &
+export type About = Pick<Opening, 'subject' | 'waiting' | 'principal' | 'tool' | 'asked' | 'waiter'> &
   Pick<Subject, 'latestDeadline'>;
 
 export const TOO_MANY = 'too many questions are open; answer some, see troupe inbox';
@@ -55,7 +61,8 @@ export function createIntake(options: IntakeOptions) {
     if (task && 'code' in task) return answer(refused(task.code, task.message));
     let withdraw = (): void => {};
     const giveUp = attribution.settle(member, origin, (found) => {
-      if (!found) return answer(task ? noTask(nobody(question)) : nobody(question));
+      if (!found || isForNobody(member, found)) return answer(task ? noTask(nobody(question)) : nobody(question));
+      if (!limits.enter(member)) return answer(refused(-32603, TOO_MANY));
       withdraw = serve(options, member, { asked: { ...asked, params }, question, task, found });
     });
     const withdrawn = (): void => {
@@ -68,6 +75,13 @@ export function createIntake(options: IntakeOptions) {
   return take;
 }
 
+/** The callers of all these calls have left. What waits for the answer to a question would never go on, so it is given up. */
+function isForNobody({ lane }: Member, { requests }: Found): boolean {
+  if (requests.length === 0 || !requests.every(isUnheard)) return false;
+  for (const request of requests) lane.cancel(request, 'its caller went away, and it asks something');
+  return true;
+}
+
 type Serving = {
   readonly asked: Asked;
   readonly question: Question;
@@ -75,38 +89,66 @@ type Serving = {
   readonly found: Found;
 };
 
-/** Asks on behalf of the calls that were found, which wait as long as they may at all. Returns how to withdraw it. */
-function serve({ tasks, open }: IntakeOptions, member: Member, { asked, question, task, found }: Serving): () => void {
+/**
+ * Asks on behalf of the calls that were found, which wait as long as they may at all: at once, or when it is the server's turn.
+ * Returns how to withdraw it.
+ */
+function serve(options: IntakeOptions, member: Member, { asked, question, task, found }: Serving): () => void {
+  const { tasks, open, commandFor, limits, pace, onTrouble } = options;
   let ask: AskActor | undefined;
-  const withdraw = (): void => ask?.withdraw();
+  let isOver = false;
+  const withdraw = (): void => (ask ? ask.withdraw() : end((to) => to.answer(...WITHDRAWN(question))));
   const reply = task ? tasks.begin(member, asked, { ...task, question, withdraw }) : plainReply(asked.answer);
   if (!reply) {
+    limits.leave(member);
     asked.answer(refused(-32603, TOO_MANY));
-    return withdraw;
+    return () => {};
   }
-  const release = holdCalls(member, found, () => ask?.stage !== undefined && withdraw());
-  ask = open(member, question, aboutOf(question, asked, found, reply, release));
-  if (ask) return withdraw;
-  release();
-  reply.refused(refused(-32603, TOO_MANY));
+  const letGo = holdCalls(member, found, () => (!ask || ask.stage !== undefined) && withdraw());
+  const release = (): void => {
+    letGo();
+    limits.leave(member);
+  };
+  /** Nobody was asked. */
+  function end(say: (to: ServerReply) => void): void {
+    if (isOver || !reply) return;
+    isOver = true;
+    release();
+    say(reply);
+  }
+  pace.run(member.name, () => {
+    if (isOver) return;
+    try {
+      ask = open(member, question, aboutOf(question, asked, found, reply, release));
+    } catch (error) {
+      onTrouble(error);
+    }
+    if (ask) for (const request of found.requests) request.question = commandFor(ask.id);
+    else end((to) => to.refused(refused(-32603, TOO_MANY)));
+  });
   return withdraw;
 }
+
+/** What a server hears of a question that was withdrawn before anybody was asked. */
+const WITHDRAWN = (question: Question) => [answerOf(question, 'withdrawn', undefined), 'withdrawn'] as const;
 
 function aboutOf(question: Question, asked: Asked, found: Found, reply: ServerReply, release: () => void): About {
   const { requests, principal, isOne } = found;
   const [request] = requests;
-  const subject = isOne && request ? { call: request.call, latestDeadline: request.latestDeadline } : undefined;
+  const subject = isOne && request ? { call: request.call, latestDeadline: asksUntil(request) } : undefined;
   return {
     subject,
+    waiting: requests.map(({ call }) => call),
     principal,
     tool: subject?.call.name ?? '',
     asked: { method: asked.method, params: asked.params },
-    latestDeadline: Math.min(...requests.map(({ latestDeadline }) => latestDeadline), reply.latestDeadline),
+    latestDeadline: Math.min(...requests.map(asksUntil), reply.latestDeadline),
     waiter: {
       recorded: reply.recorded,
       // From here on it is the server's own business, and nobody else's to answer.
       consented: () => reply.answer(answerOf(question, 'accepted', undefined), 'accepted'),
       ended({ outcome, content, said }) {
+        if (outcome !== 'expired') for (const each of requests) each.question = '';
         release();
         reply.answer(said ?? answerOf(question, outcome, content), outcome);
       },
@@ -144,10 +186,13 @@ export type Limits = ReturnType<typeof createLimits>;
 /** Far more than people answer; hosts that answer by themselves are no flood yet. */
 const PER_SECOND = 1_000;
 const MAX_BYTES = 16 * 2 ** 20;
+/** One process leaves room for the questions of others, and its end takes not too many along at once. */
+const MAX_OF_PROCESS = 250;
 
 /** A server that asks too much is refused before it costs anybody else anything. */
 export function createLimits(maxOpen: () => number) {
   const paces = new WeakMap<Member, Allowance>();
+  const openOf = new WeakMap<Member, number>();
   const bytesOf = new Map<string, number>();
   let open = 0;
 
@@ -157,6 +202,16 @@ export function createLimits(maxOpen: () => number) {
       const pace = paces.get(member) ?? allowance(PER_SECOND);
       paces.set(member, pace);
       return !pace.take();
+    },
+    /** Takes room for one more question of that process, which counts until it is over; false when there is none. */
+    enter(member: Member): boolean {
+      const open = openOf.get(member) ?? 0;
+      if (open >= MAX_OF_PROCESS) return false;
+      openOf.set(member, open + 1);
+      return true;
+    },
+    leave(member: Member): void {
+      openOf.set(member, (openOf.get(member) ?? 1) - 1);
     },
     /** Takes room for one more question of that server; false when there is none. */
     take(server: string, bytes: number): boolean {

@@ -12,8 +12,14 @@ export type Outcome =
 export type Signal =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
   | { readonly type: 'log'; readonly level: string; readonly params: Buffer }
-  /** Somebody must be asked before the call can go on. */
-  | { readonly type: 'ask'; readonly id: string; readonly kind: string; readonly expiresAt: number };
+  /** Somebody must be asked before the call can go on; told again and again while it waits. The message says how to answer. */
+  | {
+      readonly type: 'ask';
+      readonly id: string;
+      readonly kind: string;
+      readonly expiresAt: number;
+      readonly message: string;
+    };
 
 /** A server's question to the caller's side, on behalf of the call it is working on. */
 export type Ask = {
@@ -81,8 +87,12 @@ export type Call = {
   readonly onUpstream?: (task: UpstreamTask) => void;
   /** Somebody knows the request id and may cancel by it. */
   readonly isCancellable?: boolean;
-  /** Called for progress and logs while the call is in flight, never after its outcome. */
+  /** Called for progress, logs and questions while the call is in flight, never after its outcome. */
   readonly onSignal?: (signal: Signal) => void;
+  /** Whether the caller can be told that somebody is asked; one that cannot waits for that no longer than its time-out. */
+  readonly isTold?: ((call: Call) => boolean) | undefined;
+  /** Whether nobody hears the caller's answer just now, though the caller may come back for it. */
+  readonly isAbsent?: (() => boolean) | undefined;
   /** Takes a question; undefined when this caller cannot answer such a one. */
   readonly onAsk?: (ask: Ask) => Asking | undefined;
   /** The caller knows itself what to do when a server wants an address visited first (-32042). */
@@ -92,6 +102,9 @@ export type Call = {
   /** Called exactly once. */
   readonly settle: (outcome: Outcome) => void;
 };
+
+/** For callers to whom nothing can be said before the answer. */
+export const NEVER_TOLD = (): boolean => false;
 
 /** A task as people and NATS see it. */
 export type TaskView = Task & {

@@ -10,7 +10,16 @@ import { answers, type Gate, outcomes } from './outcomes.ts';
 import { NO_PERMITS, type Permits, type Tell } from './permits.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { Queue } from './queue.ts';
-import { canAsk, type Effects, hasEnded, type InFlight, type Owner, wantsProgress, whenEnded } from './request.ts';
+import {
+  canAsk,
+  type Effects,
+  hasEnded,
+  type InFlight,
+  isBound,
+  type Owner,
+  wantsProgress,
+  whenEnded,
+} from './request.ts';
 import type { Requests } from './requests.ts';
 
 export type LaneSettings = {
@@ -243,13 +252,16 @@ export class Lane implements Owner {
     });
   }
 
-  /** While anybody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. */
+  /**
+   * While anybody is asked on its behalf a call waits as long as it may at all; then its patience begins anew. The time of one
+   * that is bound runs on.
+   */
   suspend(request: InFlight): () => void {
     request.holds++;
-    request.deadline = request.latestDeadline;
+    if (!isBound(request)) request.deadline = request.latestDeadline;
     return once(() => {
       request.holds--;
-      if (request.holds > 0 || this.#sent.get(request.id) !== request) return;
+      if (isBound(request) || request.holds > 0 || this.#sent.get(request.id) !== request) return;
       this.effects.extend(request);
       this.#requests.deadlines.reset(request);
     });
@@ -433,7 +445,8 @@ export class Lane implements Owner {
     const { world, deadlines } = requests;
     const tellOf =
       (request: InFlight): Tell =>
-      (event, why) => {
+      (told, why) => {
+        const event = told === 'approved' && request.call.isAbsent?.() ? 'absent' : told;
         if (!request.row.steps[event]) return false;
         if (why) request.refusal = why;
         return this.#drive(request, event);
@@ -455,9 +468,10 @@ export class Lane implements Owner {
         withdraw?.();
       },
       pauseDeadline(request: InFlight): void {
-        request.deadline = request.latestDeadline + ASK_GRACE_MS;
+        if (!isBound(request)) request.deadline = request.latestDeadline + ASK_GRACE_MS;
       },
       restartDeadline(request: InFlight): void {
+        if (isBound(request)) return;
         request.startedAt = world.now();
         request.deadline = patienceOf(request);
         deadlines.reset(request);
@@ -503,7 +517,7 @@ export class Lane implements Owner {
       recordAttempt: (request: InFlight) => onAttempt?.(request, this.#say.rejected(request.body)),
       relay: (request: InFlight) => relayProgress(request, requests.world),
       extend: (request: InFlight) => {
-        if (request.holds > 0) return;
+        if (request.holds > 0 && !isBound(request)) return;
         request.deadline = Math.min(requests.world.now() + request.timeoutMs, request.latestDeadline);
       },
       cancelUpstream: (request: InFlight) => {

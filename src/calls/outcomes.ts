@@ -45,10 +45,11 @@ export function outcomes(server: string) {
     refused: (failure: Failure): Outcome => ({ ok: false, failure }),
     cancelled: ({ why }: InFlight, { state }: Gate, delivery: Delivery): Outcome =>
       fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, state),
-    timeout: ({ deadline, startedAt, call }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
+    timeout: ({ deadline, startedAt, call, question }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
       const waited = Math.round(deadline - startedAt);
       const message = `server ${server} (${state}) did not answer ${call.name || call.method} within ${waited} ms`;
-      return fail('timeout', delivery, `${message}; ${FATE[delivery]}`, state);
+      const why = question && `, and nobody answered what it asked (\`${question}\` would have)`;
+      return fail('timeout', delivery, `${message}${why}; ${FATE[delivery]}`, state);
     },
     gone: ({ why }: InFlight, gate: Gate, delivery: Delivery): Outcome => {
       const code = delivery === 'not sent' ? 'unavailable' : 'lost';

@@ -22,6 +22,16 @@ export const wantsProgress = ({ method, params }: Pick<Call, 'method' | 'params'
 /** Whether a server may ask something on behalf of it: never for our own requests, nor to complete a word. */
 export const canAsk = ({ door, method }: Pick<Call, 'door' | 'method'>): boolean => door !== 'troupe' && mayAsk(method);
 
+/**
+ * Whether it waits for somebody's word no longer than for anything else: its caller has said how long it waits, which is a promise
+ * to the caller, or the caller cannot be told what is waited for. A task is its own caller, and waits as long as it lives.
+ */
+export const isBound = ({ call }: Pick<InFlight, 'call'>): boolean =>
+  call.task === undefined && (call.timeoutMs !== undefined || call.isTold?.(call) === false);
+
+/** Until when somebody may be asked on its behalf. */
+export const asksUntil = (request: InFlight): number => (isBound(request) ? request.deadline : request.latestDeadline);
+
 /** A plain record: it is made and dropped for every call. Where it is in its life is its row of the table, and nothing else. */
 export type InFlight = {
   readonly call: Call;
@@ -48,6 +58,8 @@ export type InFlight = {
   relayedAt: number;
   /** How many questions to the caller's side are open on its behalf. */
   holds: number;
+  /** The command that answers the last of them, also when nobody has; empty when somebody did. */
+  question: string;
   /** Takes back what somebody is asked before it may go on. */
   withdraw: (() => void) | undefined;
   /** Those who want to know when it has ended; hardly ever anybody. */
@@ -91,12 +103,16 @@ export function newRequest(call: Call, owner: Owner, limits: Limits, startedAt: 
     lastProgress: Number.NEGATIVE_INFINITY,
     relayedAt: 0,
     holds: 0,
+    question: '',
     withdraw: undefined,
     onEnded: undefined,
     row: FIRST_ROW,
     send: undefined,
   };
 }
+
+/** It is at its server, and its caller has left. */
+export const isUnheard = ({ row }: InFlight): boolean => row.state === 'unheard';
 
 export const hasEnded = ({ row }: InFlight): boolean => row.isFinal;
 

@@ -62,6 +62,17 @@ export function createRequests({ driver, world, onCrash, maxBytes = Number.POSIT
       request.why = why;
       return drive(request, 'cancel');
     },
+    /**
+     * The caller is back, or has left for good. What waits for an answer to a question would then never go on: it is given up;
+     * anything else that its server has goes on to its end.
+     */
+    callerIs(where: 'back' | 'gone', principal: string, requestId: string): void {
+      const request = cancellable.get(keyOf(principal, requestId));
+      if (!request) return;
+      if (where === 'back') return void drive(request, 'back');
+      request.why = 'the caller went away';
+      drive(request, request.holds > 0 ? 'cancel' : 'left');
+    },
     park(request: InFlight): void {
       const { server } = request.call;
       const others = parked.get(server);

@@ -94,7 +94,7 @@ function callVerbs(program: Command, verb: Verb, run: Action): void {
   const timed: Verb = (words, description) =>
     verb(words, description).option(
       '--timeout <time>',
-      'give up and cancel after, like 30s; progress extends it, an open question suspends it',
+      'give up and cancel after, like 30s; progress extends it, an open question does not',
     );
   taskOptions(timed('call <server> <tool> [pairs...]', 'call a tool: key=value, or key:=json'))
     .option('--args <json>', 'the arguments as JSON; @file reads a file, - reads stdin')

@@ -26,6 +26,6 @@ function reference(name: string, args: string[], env: Record<string, string> = {
     command: 'npx',
     args: ['-y', `@modelcontextprotocol/server-${name}`, ...args],
     env,
-    settings: settingsSchema.parse({ trust: true }), // chosen by troupe itself, so that their calls need no approval
+    settings: settingsSchema.parse({ trust: true }), // chosen by troupe itself
   };
 }

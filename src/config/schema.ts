@@ -22,14 +22,15 @@ const toolNames = z.array(word).exactOptional();
 /** Names, or globs with `*`. */
 const tools = z.strictObject({ allow: toolNames, deny: toolNames }).prefault({});
 
-const approval = z.enum(['always', 'once', 'never']);
+/** `destructive`: unless the tool says of itself that it only reads, or that it destroys nothing. */
+const approval = z.enum(['always', 'once', 'never', 'destructive']);
 const approvalRule = z.strictObject({ tools: word, when: approval });
 export type Approve = Readonly<z.output<typeof approvalRule>>;
 
 /** One word for all tools, or a word for each name or glob; the first that fits counts. */
 const approve = z
   .union([approval, z.record(word, approval), z.array(approvalRule)], {
-    error: 'must be "always", "once", "never", or an object such as {"delete_*": "always"}',
+    error: 'must be "always", "once", "destructive", "never", or an object such as {"delete_*": "always"}',
   })
   .transform((written): readonly Approve[] => {
     if (typeof written === 'string') return [{ tools: '*', when: written }];
@@ -98,9 +99,9 @@ const settings = z.strictObject({
   pingMs: duration(0).prefault('30s'),
   pingTimeoutMs: duration(1).prefault('10s'),
   enabled: z.boolean().prefault(true),
-  /** The annotations of the server's tools are believed, and its requests to a model are not reviewed. */
+  /** Its requests to a model are not reviewed. */
   trust: z.boolean().prefault(false),
-  /** Which calls wait for approval. A tool that no rule names is judged by its own annotations. */
+  /** Which calls wait for approval. A tool that no rule names does not. */
   approve: approve.prefault([]),
   /** Whether the server asks questions that no stream ties to a call; `auto` is yes once the server has asked one. */
   interactive: z.union([z.boolean(), z.literal('auto')], { error: 'must be true, false or "auto"' }).prefault('auto'),

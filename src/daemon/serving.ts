@@ -49,6 +49,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
   const roots = createRoots({ config: current, store, logger });
   const asking = createAsking({
     ...shared,
+    instance: paths.instance,
     models,
     rootsFor: (member) => answerRoots(member, roots),
     onTask: (task, change) => tasking.asked(task, change),

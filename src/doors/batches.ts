@@ -24,7 +24,7 @@ export function takeApart(frames: readonly Frame[], line: Line, hand: (frame: Fr
   };
   for (const frame of frames) {
     if (frame.kind === 'malformed') answerOnce()(refusalFrame(frame));
-    else hand(frame, frame.kind === 'request' ? { tell: line.tell, answer: answerOnce() } : NO_LINE);
+    else hand(frame, frame.kind === 'request' ? { ...line, answer: answerOnce() } : NO_LINE);
   }
 }
 

@@ -186,9 +186,11 @@ function sessionEnded(state: State): void {
 function close(state: State, fate: 'ended' | 'kept'): void {
   if (state.isClosed) return;
   state.isClosed = true;
+  // Answers do not go elsewhere, so nobody will hear those that are still owed.
+  for (const id of state.answers.inFlight) state.session?.callerIs('gone', id);
   state.leave();
   if (fate === 'kept') return state.stopListening();
-  // A disconnect is not a cancel: what is in flight runs to its end, though its answer is dropped.
+  // A disconnect is not a cancel: what its server has runs to its end, though its answer is dropped.
   onIdle(state, () => {
     if (!state.isEnded) state.session?.end().catch(state.options.onFault);
   });

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Failure, TroupeError } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
-import { isCall } from '../protocol/methods.ts';
+import { hasName, isCall, rowOf } from '../protocol/methods.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import { type Caller, type Given, OWNER } from './parameters.ts';
 
@@ -27,6 +27,9 @@ export function callOf({ bytes }: Given): WantedCall {
   const params = member(bytes, 'params') ?? Buffer.from('{}');
   const timeoutMs = Number(member(bytes, 'timeoutMs')?.toString() ?? Number.NaN);
   const name = stringOf(member(params, 'name') ?? member(params, 'uri') ?? NOTHING) ?? '';
+  const target = rowOf(method)?.target;
+  if (target && name === '')
+    throw new TroupeError('invalid', `${method} wants ${hasName(target.kind) ? 'a name' : 'a uri'} that is not empty`);
   return { server: text(bytes, 'server') ?? '', method, name, params, ...(timeoutMs > 0 && { timeoutMs }) };
 }
 

@@ -123,6 +123,11 @@ export class Fleet {
     return this.#requests.cancel(principal, requestId, why);
   }
 
+  /** The caller of a call in flight is back, or has left for good. */
+  callerIs(where: 'back' | 'gone', principal: string, requestId: string): void {
+    this.#requests.callerIs(where, principal, requestId);
+  }
+
   isInFlight(principal: string, requestId: string): boolean {
     return this.#requests.isInFlight(principal, requestId);
   }

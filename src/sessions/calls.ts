@@ -1,11 +1,11 @@
 // The calls of one session that are in flight: each is sent to its server, and what the server says of it comes back on
 // the line of that very request.
 
-import type { Ask, Call, Signal } from '../calls/call.ts';
+import { type Ask, type Call, NEVER_TOLD } from '../calls/call.ts';
 import type { View } from '../catalog/view.ts';
-import { errorFrame, notificationFrame, resultFrame } from '../protocol/compose.ts';
+import { errorFrame, resultFrame } from '../protocol/compose.ts';
 import { withTextAt } from '../protocol/edit.ts';
-import { codecOf, type Era } from '../protocol/eras.ts';
+import { codecOf } from '../protocol/eras.ts';
 import { errorObject, TroupeError } from '../protocol/failures.ts';
 import { textAt } from '../protocol/json.ts';
 import { isForeignRequest } from '../protocol/methods.ts';
@@ -17,6 +17,7 @@ import type { Identity, Presence, SessionPorts } from './ports.ts';
 import type { OpenLine, Questions } from './questions.ts';
 import { isMany } from './scopes.ts';
 import { targetOf, withAskedUris } from './targets.ts';
+import { createTelling, NOTICE } from './telling.ts';
 
 /** A request of the host: its id as raw JSON, and the line for its answer. */
 export type Beginning = {
@@ -33,15 +34,22 @@ export type CallsOptions = {
   /** What has to be in place before that server is called; undefined when it is. */
   readonly ready: (server: string) => Promise<unknown> | undefined;
   readonly isLoud: (server: string, level: string) => boolean;
+  /** Whether the host was told that it may hear log messages here. */
+  readonly hearsLogs: () => boolean;
 };
 
-export function createCalls({ ports, identity, presence, view, questions, interests, ready, isLoud }: CallsOptions) {
+export function createCalls(options: CallsOptions) {
+  const { ports, identity, presence, view, questions, interests, ready, isLoud, hearsLogs } = options;
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
   const inFlight = new Map<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
+
+  const hearsNotices = (server: string): boolean => hearsLogs() && isLoud(server, NOTICE);
+  /** One for all calls: it is asked only when somebody has to be asked. */
+  const isTold = ({ server, params }: Call): boolean => progressTokenOf(params) !== undefined || hearsNotices(server);
 
   function begin(method: string, written: Buffer, { id, line }: Beginning): void {
     const isTool = method === 'tools/call';
@@ -56,6 +64,7 @@ export function createCalls({ ports, identity, presence, view, questions, intere
     const token = progressTokenOf(given);
     const open: OpenLine = { line, isOpen: true };
     const awaited = ready(server);
+    let telling: ReturnType<typeof createTelling> | undefined;
     const call: Call = {
       requestId: `${prefix}-${++sequence}`,
       server,
@@ -74,9 +83,17 @@ export function createCalls({ ports, identity, presence, view, questions, intere
         const question = isMany(scope) ? named(server, ask) : ask;
         return question && questions.ask(open, question);
       },
+      isTold: line.isMute ? NEVER_TOLD : isTold,
+      isAbsent: line.isAbsent,
       onSignal: (signal) => {
-        const frame = signalFrame(server, signal, token);
-        if (frame) line.tell(frame);
+        telling ??= createTelling({
+          era,
+          token,
+          isLoud: (level) => isLoud(server, level),
+          hearsNotices: () => hearsNotices(server),
+          tell: line.tell,
+        });
+        telling(signal);
       },
       settle(outcome) {
         end(id);
@@ -105,19 +122,16 @@ export function createCalls({ ports, identity, presence, view, questions, intere
     if (inFlight.delete(id)) presence.leave();
   }
 
-  function signalFrame(server: string, signal: Signal, token: string | undefined): Buffer | undefined {
-    if (signal.type === 'log')
-      return isLoud(server, signal.level) ? notificationFrame('notifications/message', signal.params) : undefined;
-    const params = token === undefined ? undefined : progressParams(era, signal, token);
-    return params && notificationFrame('notifications/progress', params);
-  }
-
   return {
     begin,
     /** False when no such request is in flight here. */
     cancel(id: string, why = 'the caller cancelled it'): boolean {
       const requestId = inFlight.get(id);
       return requestId !== undefined && ports.fleet.cancel(principal, requestId, why);
+    },
+    callerIs(where: 'back' | 'gone', id: string): void {
+      const requestId = inFlight.get(id);
+      if (requestId !== undefined) ports.fleet.callerIs(where, principal, requestId);
     },
     cancelAll(why: string): void {
       for (const id of [...inFlight.keys()]) this.cancel(id, why);
@@ -139,10 +153,4 @@ export function named(server: string, ask: Ask): Ask | undefined {
   const message = textAt(ask.params, ['message']);
   const params = message !== undefined && withTextAt(ask.params, ['message'], `${server} asks: ${message}`);
   return params ? { ...ask, params } : undefined;
-}
-
-/** The token is JSON text. Undefined for a signal that is no progress. */
-export function progressParams(era: Era, signal: Signal, token: string): Buffer | undefined {
-  if (signal.type !== 'progress') return undefined;
-  return Buffer.from(`{"progressToken":${token},${JSON.stringify(codecOf(era).progress(signal)).slice(1)}`);
 }

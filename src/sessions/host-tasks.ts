@@ -18,13 +18,14 @@ import {
 } from '../protocol/tasks.ts';
 import { sessionHolder } from '../servers/instances.ts';
 import type { TaskNews } from '../tasks/task.ts';
-import { type Beginning, type CallsOptions, named, progressParams } from './calls.ts';
+import { type Beginning, type CallsOptions, named } from './calls.ts';
 import type { Line } from './host.ts';
 import type { OpenLine } from './questions.ts';
 import type { Viewer } from './scopes.ts';
 import { errorOf, targetOf } from './targets.ts';
+import { progressParams } from './telling.ts';
 
-export type HostTasksOptions = Omit<CallsOptions, 'interests' | 'ready'> & {
+export type HostTasksOptions = Omit<CallsOptions, 'interests' | 'ready' | 'hearsLogs'> & {
   readonly viewer: Viewer;
   /** For messages that belong to no open request. */
   readonly deliver: (frame: Buffer) => void;
@@ -139,8 +140,10 @@ function newsFrame(options: HostTasksOptions, { task, signal, progressToken: tok
     return options.isLoud(task.server, signal.level)
       ? notificationFrame('notifications/message', related(signal.params, task.taskId))
       : undefined;
-  const params = token === undefined ? undefined : progressParams(options.identity.era, signal, token);
-  return params && notificationFrame('notifications/progress', related(params, task.taskId));
+  // That somebody is asked is its status, which its host is told of.
+  if (token === undefined || signal.type === 'ask') return undefined;
+  const params = progressParams(options.identity.era, signal, token);
+  return notificationFrame('notifications/progress', related(params, task.taskId));
 }
 
 // ── Waiting for a result ─────────────────────────────────────────────────────
@@ -158,7 +161,7 @@ type Waiter = {
 const MAX_WAITING = 10_000;
 
 /** While a request waits, what its task asks is asked on its line; when the host leaves, only the waiting is over. */
-function createWaiting({ ports, identity, presence, questions }: Omit<CallsOptions, 'interests' | 'ready'>) {
+function createWaiting({ ports, identity, presence, questions }: HostTasksOptions) {
   const { principal, scope } = identity;
   const waiters = new Map<string, Waiter>();
   const byTask = new Map<string, Waiter>();

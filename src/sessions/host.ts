@@ -11,6 +11,10 @@ export type Line = {
   tell(frame: Buffer): void;
   /** The response. Exactly once, and nothing after it. */
   answer(frame: Buffer): void;
+  /** It has no room for anything but the response. */
+  readonly isMute?: boolean;
+  /** Whether nobody reads it just now, though the host may come back for it. */
+  readonly isAbsent?: () => boolean;
 };
 
 /** `''` is all servers, `name` one server with its names unchanged, `@name` a configured profile. */
@@ -59,6 +63,8 @@ export type HostSession = {
   attach(send: (frame: Buffer) => void): () => void;
   /** A stream or a connection of it is open. Returns how to leave. A session without any leaves the memory after a while. */
   hold(): () => void;
+  /** Whoever waits for the answer to that request of the host (its id as raw JSON) is back, or has left for good. */
+  callerIs(where: 'back' | 'gone', id: string): void;
   /** Told once when the session has ended, whoever ended it; no later message is served. Returns how to stop listening. */
   onEnded(listener: () => void): () => void;
   /** The host is done with it. From now on its id is unknown, here and in every daemon on this state directory. */

@@ -71,6 +71,7 @@ export function createResident(home: Home, { identity, client = {}, savedAt }: R
     receive: session.receive,
     attach: session.attach,
     hold: () => hold(resident),
+    callerIs: session.callerIs,
     onEnded(listener) {
       resident.onEnded.add(listener);
       return () => resident.onEnded.delete(listener);

@@ -48,6 +48,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
   return {
     identity,
     receive: (frame: Frame, line: Line): void => receive(parts, frame, line),
+    callerIs: calls.callerIs,
     takeOver: (frame: Frame): void => takeOver(parts, frame),
     isServedBy,
     tellTask: tasks.tell,
@@ -113,7 +114,7 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
     isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
   const hostRoots = createHostRoots({
     ...{ world, roots, identity, connection },
-    warn: (frame) => !saysLogs(ports, viewer) || !isLoudEnough('warning', interests.level) || heard(frame),
+    warn: (frame) => !hearsLogs() || !isLoudEnough('warning', interests.level) || heard(frame),
   });
   /** The roots of the host, and the server's knowledge of them. */
   const ready = (server: string): Promise<void> | undefined =>
@@ -122,7 +123,8 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
     if (hasListener()) deliver(frame);
     return hasListener();
   };
-  const shared = { ports, identity, presence, view, questions, interests, ready, isLoud };
+  const hearsLogs = (): boolean => saysLogs(ports, viewer);
+  const shared = { ports, identity, presence, view, questions, interests, ready, isLoud, hearsLogs };
   return {
     ...shared,
     viewer,
@@ -251,7 +253,8 @@ const rootsToldToAll = ({ ports, viewer }: Parts): Promise<void> =>
 
 /** Whether the host was told that log lines may come: where troupe speaks for many servers they do, from troupe itself. */
 function saysLogs({ fleet }: SessionPorts, { scope, principal, session }: Viewer): boolean {
-  return isMany(scope) || fleet.knownFor(scope, principal, session)?.facts?.capabilities.logging !== undefined;
+  const facts = isMany(scope) ? undefined : fleet.knownFor(scope, principal, session)?.facts;
+  return !facts || facts.capabilities.logging !== undefined; // one that has not said what it can do may log
 }
 
 // ── What the host sees, and where it hears ───────────────────────────────────

@@ -32,7 +32,7 @@ const located = (view: View, { kind, at }: TargetPath, params: Buffer): Target =
 
 function named(view: View, kind: 'tools' | 'prompts', params: Buffer, path: readonly string[]): Target {
   const name = textAt(params, path);
-  if (name === undefined) throw new TroupeError('invalid', `${path.join('.')} must be the name of one of the ${kind}`);
+  if (!name) throw new TroupeError('invalid', `${path.join('.')} must be the name of one of the ${kind}`);
   const found = view.find(kind, name);
   if (!found)
     throw new TroupeError(

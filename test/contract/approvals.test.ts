@@ -10,7 +10,17 @@ import { DELETE, LOOK, tool, type WaitingRoom, waitingRoom } from '../support/wa
 const sentTools = ({ written }: WaitingRoom) => written.map(({ params }) => params.name);
 const asked = ({ opened }: WaitingRoom) => opened.map(({ subject }) => subject.call.name);
 
-it('asks about a tool that calls itself destructive, with its arguments, and sends it when it is approved', async () => {
+it('sends a tool at once that no rule names, whatever it says of itself, also before its server has said anything', async () => {
+  await using room = await waitingRoom({ approve: { 'wipe*': 'always' } });
+  await using plain = await waitingRoom({});
+  for (const { call } of [room, plain]) call('early');
+  for (const { list } of [room, plain]) list(DELETE, tool('says nothing'), tool('early'));
+  for (const { call } of [room, plain]) for (const name of ['delete', 'says nothing']) call(name);
+  for (const each of [room, plain]) expect(sentTools(each)).toEqual(['early', 'delete', 'says nothing']);
+  expect([...room.opened, ...plain.opened]).toEqual([]);
+});
+
+it('asks about a tool that is destructive, with its arguments, and sends it when it is approved', async () => {
   await using room = await waitingRoom();
   room.list(DELETE, LOOK);
   room.call('look');
@@ -28,13 +38,24 @@ it('asks about a tool that calls itself destructive, with its arguments, and sen
   expect(asked(room)).toEqual(['delete', 'delete']);
 });
 
+const DESTRUCTIVE = { approve: 'destructive' };
 it.each([
-  [{ destructiveHint: true, readOnlyHint: true }, {}, false],
-  [{ destructiveHint: 'true' }, {}, false],
-  [{}, {}, false],
+  [{ destructiveHint: true }, {}, false],
   [{ destructiveHint: true }, { trust: true }, false],
+  // By the letter of MCP: what does not say otherwise may destroy.
+  [{ destructiveHint: true }, DESTRUCTIVE, true],
+  [{}, DESTRUCTIVE, true],
+  [undefined, DESTRUCTIVE, true],
+  [{ destructiveHint: 'false' }, DESTRUCTIVE, true],
+  [{ readOnlyHint: false }, DESTRUCTIVE, true],
+  [{ title: 'Delete' }, { ...DESTRUCTIVE, trust: true }, true],
+  [{ destructiveHint: false }, DESTRUCTIVE, false],
+  [{ readOnlyHint: true }, DESTRUCTIVE, false],
+  [{ destructiveHint: true, readOnlyHint: true }, DESTRUCTIVE, false],
+  [{}, { approve: { 'd*': 'destructive', '*': 'never' } }, true],
+  [{ readOnlyHint: true }, { approve: { '*': 'destructive', delete: 'always' } }, false],
   [{ destructiveHint: true }, { approve: { del: 'always', 'del*': 'never' } }, false],
-  [{ destructiveHint: true }, { approve: { del: 'never' } }, true],
+  [{ destructiveHint: true }, { approve: { del: 'always' } }, false],
   [{}, { approve: 'always' }, true],
   [{ readOnlyHint: true }, { approve: { '*': 'always' }, trust: true }, true],
   [{}, { approve: { 'd*e': 'always', delete: 'never' } }, true],
@@ -48,11 +69,15 @@ it.each([
   },
 );
 
-it('asks about a name that is listed twice if either definition is destructive', async () => {
+it('asks about a name that is listed twice if either definition is destructive, and about a hint that is given twice', async () => {
   await using room = await waitingRoom();
-  room.list(DELETE, tool('delete'));
+  room.list(DELETE, { ...LOOK, name: 'delete' });
   room.call('delete');
   expect(room.opened).toHaveLength(1);
+  const twice = '{"name":"twice","annotations":{"readOnlyHint":true,"readOnlyHint":false}}';
+  room.catalog.set('alpha', 'tools', [{ name: 'twice', bytes: Buffer.from(twice) }]);
+  room.call('twice');
+  expect(room.opened).toHaveLength(2);
 });
 
 it('never asks about our own requests, nor about what is no tool', async () => {
@@ -75,7 +100,7 @@ it('tells the caller who declined, that nobody answered, or that nobody could be
     'unauthorized, not sent: tool delete of alpha was not approved (declined by the host); it was not called',
   );
   expect(room.fate('expired')).toMatch(
-    /^timeout, not sent: nobody approved tool delete of alpha within \d+ s; .* troupe inbox$/,
+    /^timeout, not sent: nobody approved tool delete of alpha within \d+ s \(`troupe answer 0123abcd` .*`troupe inbox`$/,
   );
   expect(room.fate('full')).toBe('busy, not sent: tool delete of alpha was not called: too many questions are open');
   expect(room.fate('withdrawn')).toMatch(/^unavailable, not sent: .* withdrawn/);
@@ -178,7 +203,7 @@ it('waits for the first list of a server before it decides, and wakes one that s
 });
 
 it('does not wait for ever for a list that does not come: then it asks, unless a rule says never', async () => {
-  await using room = await waitingRoom({ approve: { 'wipe*': 'once', 'see*': 'never' } });
+  await using room = await waitingRoom({ approve: { 'wipe*': 'once', 'see*': 'never', '*': 'destructive' } });
   room.member.since = Date.now() - 4_900;
   for (const name of ['look', 'wipe', 'see']) room.call(name);
   expect([room.opened.length, sentTools(room)]).toEqual([0, ['see']]);
@@ -204,8 +229,8 @@ it('asks about a tool that a list of an earlier life does not have, and about no
   expect(asked(room)).toEqual(['new']);
 });
 
-it('asks nobody about the tools of a trusted server that does not say what it offers', async () => {
-  await using room = await waitingRoom({ trust: true, approve: { 'wipe*': 'always' } });
+it('asks nobody about what no rule names of a server that does not say what it offers', async () => {
+  await using room = await waitingRoom({ approve: { 'wipe*': 'always' } });
   room.member.since = Date.now() - 60_000;
   room.call('look');
   room.call('wipe');
@@ -213,7 +238,7 @@ it('asks nobody about the tools of a trusted server that does not say what it of
 });
 
 it('looks a tool up in the present list when the remembered one does not have it, or it was approved once', async () => {
-  await using room = await waitingRoom({ approve: { keep: 'once' } });
+  await using room = await waitingRoom({ approve: { keep: 'once', look: 'never', '*': 'destructive' } });
   room.list(LOOK, tool('keep'));
   room.call('keep');
   room.opened[0]?.end('approved');
@@ -258,7 +283,7 @@ it('asks nobody about a call whose server has failed before it said what it offe
 });
 
 it('refuses a call that waits for a list at once when its server crashes and calls are not to be held', async () => {
-  await using room = await waitingRoom({ holdMs: 0 });
+  await using room = await waitingRoom({ holdMs: 0, approve: 'destructive' });
   room.turn('opening');
   room.call('x');
   room.turn('waiting', { why: 'exited with code 1' });

@@ -39,6 +39,46 @@ describe('a server that asks too much', () => {
   });
 });
 
+describe('a caller that has left for good', () => {
+  const gone = (s: Awaited<ReturnType<typeof askStage>>) => s.requests.callerIs('gone', '_', 'r');
+
+  it('takes along the call that waits for an answer, and the question: nobody would hear what comes of it', async () => {
+    await using s = await askStage({ canAnswer: false });
+    s.call('r', { isCancellable: true });
+    s.ask('q1');
+    const { id } = await s.theAsk();
+    gone(s);
+    expect(s.outcomes).toMatchObject([{ failure: { code: 'cancelled', delivery: 'outcome unknown' } }]);
+    await eventually(() => s.asks.inbox.list().length === 0);
+    const late = s.asks.inbox.answer(id, { action: 'decline' }, { by: 'somebody' });
+    await expect(late).rejects.toThrow('is over: its call has ended');
+  });
+
+  it('is asked nothing: a call that then wants an answer is given up, and its server told so', async () => {
+    await using s = await askStage({ canAnswer: false });
+    s.call('r', { isCancellable: true });
+    gone(s);
+    expect(s.outcomes).toEqual([]);
+    s.ask('q1');
+    expect(s.replies.at(-1)).toMatchObject({ id: 'q1', result: { action: 'cancel' } });
+    expect(s.outcomes).toMatchObject([{ failure: { code: 'cancelled' } }]);
+    expect(s.asks.inbox.list()).toEqual([]);
+  });
+
+  it('or has said how long it waits hears when that is over what nobody answered', async () => {
+    await using s = await askStage({ canAnswer: false, asks: { timeoutMs: 60_000 } });
+    s.call('r', { timeoutMs: 400 });
+    s.ask('q1');
+    const { id } = await s.theAsk();
+    await eventually(() => s.outcomes.length === 1);
+    expect(s.replies).toMatchObject([{ id: 'q1', result: { action: 'cancel' } }]); // the server hears of it before
+    const [outcome] = s.outcomes;
+    expect(outcome?.ok === false && outcome.failure.message).toMatch(
+      `did not answer file within 400 ms, and nobody answered what it asked (\`troupe answer ${id.slice(0, 8)}\` would`,
+    );
+  });
+});
+
 describe('a fault of ours', () => {
   it('ends the question it happened in: the server is answered, nothing stays open', async () => {
     await using s = await askStage();

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import type { AskOutcome, Question, Subject } from '../../src/asks/ask.ts';
 import { createAsks } from '../../src/asks/asks.ts';
 import { createAskRows } from '../../src/asks/rows.ts';
+import type { Signal } from '../../src/calls/call.ts';
 import { settingsSchema, troupeSchema } from '../../src/config/schema.ts';
 import { createAttribution } from '../../src/servers/attribution.ts';
 import type { Member } from '../../src/servers/member.ts';
@@ -79,8 +80,8 @@ const seal: Seal = {
 const settings = settingsSchema.parse({});
 const member = { name: 'alpha', server: 'alpha', config: { settings } } as unknown as Member;
 
-function daemonOf(name: string, { world, rows, chance, peers }: Stage) {
-  const config = { asks: troupeSchema.parse({ asks: { hostMs: 200, timeoutMs: 3_000 } }).asks };
+function daemonOf(name: string, { world, rows, chance, peers }: Stage, timeoutMs = 3_000) {
+  const config = { asks: troupeSchema.parse({ asks: { hostMs: 200, timeoutMs } }).asks };
   const onTrouble = () => {}; // races are what this is about
   const asks = createAsks({
     config: () => config,
@@ -170,6 +171,29 @@ async function simulate(seed: number): Promise<void> {
   for (const [id, outcomes] of won) expect(outcomes).toEqual([rows.get(id)?.outcome]);
   for (const asks of daemons) asks.close();
 }
+
+it('whoever waits for a person is told at once how to answer, and again every 15 s until it is over', async () => {
+  const stage: Stage = { world: simulatedWorld(1), rows: new Map(), chance: random(1), peers: [] };
+  const { world } = stage;
+  const asks = daemonOf('a', stage, 120_000);
+  const told: { at: number; signal: object }[] = [];
+  const onSignal = (signal: Signal) => void told.push({ at: world.now(), signal });
+  const call = { principal: '_', server: 'alpha', name: 'dele\u0007te', onSignal } as Subject['call'];
+  const withdraw = asks.wait(QUESTIONS[0] as Question, { call, latestDeadline: 600_000 }, member, () => {});
+  await world.pass(52_000);
+  const [first, ...again] = told;
+  const [ask] = asks.inbox.list();
+  expect(first?.signal).toEqual({
+    ...{ type: 'ask', id: ask?.id, kind: 'approval', expiresAt: ask?.expiresAt },
+    message: `tool dele\ufffdte of alpha waits for approval: troupe answer ${ask?.id.slice(0, 8)}`,
+  });
+  expect(first?.at).toBeLessThan(1_000);
+  expect(again.map(({ at }) => at - Number(first?.at))).toEqual([15_000, 30_000, 45_000]);
+  withdraw();
+  await world.pass(60_000);
+  expect(told).toHaveLength(4);
+  asks.close();
+});
 
 const ROUNDS = 40;
 

@@ -23,6 +23,7 @@ async function load(troupe: object, env: NodeJS.ProcessEnv = {}) {
 test('approval is one word for all tools, or a word for each name or glob, in their order', () => {
   const parse = (approve: unknown) => settingsSchema.parse({ approve }).approve;
   expect(parse('once')).toEqual([{ tools: '*', when: 'once' }]);
+  expect(parse('destructive')).toEqual([{ tools: '*', when: 'destructive' }]);
   expect(parse({ 'delete_*': 'always', '*': 'never' })).toEqual([
     { tools: 'delete_*', when: 'always' },
     { tools: '*', when: 'never' },

@@ -89,6 +89,46 @@ describe('the answer to a request', () => {
     expect(d.received.map(({ frame: each }) => 'method' in each && each.method)).toEqual(['slow', 'echo']);
   });
 
+  it('is for nobody when its host does not come back to its stream, and no sooner', async () => {
+    await using d = await door({ timing: { patienceMs: 1, returnMs: 400 } });
+    const mine = await d.enter();
+    const first = await ask(d, mine);
+    const line = await lineOf(d);
+    await eventually(() => first.events.length === 1);
+    expect(line.isAbsent?.()).toBe(false);
+    first.leave();
+    await eventually(() => line.isAbsent?.() === true);
+    const again = await listen(d, mine, String(first.events[0]?.id));
+    await eventually(() => d.callers.length > 0);
+    expect([d.callers, line.isAbsent?.()]).toEqual([['back 1'], false]);
+    again.leave();
+    await eventually(() => d.callers.length > 1);
+    expect(d.callers).toEqual(['back 1', 'gone 1']);
+    const answered = await ask(d, mine, 2);
+    (await lineOf(d, 1)).answer(answer(2));
+    await eventually(() => answered.isOver);
+    line.answer(answer(1));
+  });
+
+  it('is for nobody at once when its host has nothing to come back to', async () => {
+    await using d = await door({ timing: { patienceMs: 1 } });
+    d.disk.isBroken = true;
+    const live = await ask(d, await d.enter());
+    await lineOf(d);
+    live.leave();
+    await eventually(() => expect(d.callers).toEqual(['gone 1']));
+    const old = await d.enter('2025-03-26');
+    const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'slow' }));
+    const socket = connect(d.port, '127.0.0.1');
+    const body = JSON.stringify(batch);
+    const head = `POST /mcp HTTP/1.1\r\nHost: localhost:${d.port}\r\nContent-Type: application/json\r\nAccept: ${BOTH}\r\n`;
+    socket.write(`${head}Mcp-Session-Id: ${old['mcp-session-id']}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    const line = await lineOf(d, 2);
+    expect(line.isMute).toBe(true);
+    socket.destroy();
+    await eventually(() => expect(d.callers).toEqual(['gone 1', 'gone 1', 'gone 2']));
+  });
+
   it('reaches the host also when the disk takes nothing; only it cannot come back', async () => {
     await using d = await door();
     d.disk.isBroken = true;

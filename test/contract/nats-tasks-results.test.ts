@@ -3,6 +3,7 @@
 import { createInbox, type NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/calls/call.ts';
+import type { OpenAsk } from '../../src/doors/nats/results.ts';
 import { subscriptionsOf } from '../support/answerers.ts';
 import { ask, digestOf, header, joined, kindOf } from '../support/ask.ts';
 import { eventually } from '../support/eventually.ts';
@@ -111,9 +112,9 @@ describe('a plain request', () => {
 
 describe('a stream', () => {
   test('has ack, what was reported before and since, the questions of the task, the result and the end', async () => {
-    const asks = [
-      { id: 'q1', kind: 'elicitation', expiresAt: 9, task: 'one', principal: 'alice' },
-      { id: 'q2', kind: 'approval', expiresAt: 9, task: 'another', principal: 'alice' },
+    const asks: (OpenAsk & { principal: string })[] = [
+      { id: 'q1', kind: 'elicitation', server: 's', tool: 't', expiresAt: 9, task: 'one', principal: 'alice' },
+      { id: 'q2', kind: 'approval', server: 's', tool: 't', expiresAt: 9, task: 'another', principal: 'alice' },
     ];
     const progress = { progress: 1, total: 3 };
     await using it = await taskDoor(nats, [taskView('one', { principal: 'alice', progress })], { asks });
@@ -133,7 +134,8 @@ describe('a stream', () => {
     ])
       told(wrong);
     told({ progress: 1.5 });
-    asks.push({ id: 'q3', kind: 'sampling', expiresAt: 10, task: 'one', principal: 'alice' });
+    const later = { server: 's', tool: 't', task: 'one', principal: 'alice' };
+    asks.push({ id: 'q3', kind: 'sampling', expiresAt: 10, ...later });
     client.publish('troupe.as.alice.ev.gh.ask.opened', '{}');
     await asked.atLeast(5);
     told({ progress: 3, total: 3 });
@@ -144,9 +146,9 @@ describe('a stream', () => {
     expect(frames.map((msg) => [kindOf(msg), body(msg)])).toEqual([
       ['ack', { requestId: 'one' }],
       ['progress', { progress: 1, total: 3 }],
-      ['ask', { id: 'q1', kind: 'elicitation', expiresAt: 9 }],
+      ['ask', { id: 'q1', kind: 'elicitation', expiresAt: 9, message: expect.stringContaining('troupe answer q1') }],
       ['progress', { progress: 2, total: 3, message: 'two' }],
-      ['ask', { id: 'q3', kind: 'sampling', expiresAt: 10 }],
+      ['ask', { id: 'q3', kind: 'sampling', expiresAt: 10, message: expect.stringContaining('troupe answer q3') }],
       ['progress', { progress: 3, total: 3 }],
       ['result', {}],
       ['end', undefined],

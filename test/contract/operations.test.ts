@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
 import { OPERATIONS, type Operation } from '../../src/operations/operations.ts';
+import { givenOf } from '../../src/operations/parameters.ts';
 
 const rows = Object.entries(OPERATIONS) as [string, Operation<unknown, unknown, unknown>][];
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -28,6 +29,17 @@ test('every verb of a row is one of the CLI, and every row of the control socket
 
 test('what is offered on NATS is for callers, and all else for the owner alone', () => {
   for (const [name, { may, subjects }] of rows) expect(may, name).toBe(subjects.length > 0 ? 'caller' : 'owner');
+});
+
+test('a call names what it is about: an empty name is refused before anything waits for it', () => {
+  const wanted = (method: string, params: object) =>
+    OPERATIONS.call.read?.(givenOf(Buffer.from(JSON.stringify({ server: 'alpha', method, params }))));
+  for (const params of [{ name: '' }, {}, { name: 7 }])
+    expect(() => wanted('tools/call', params)).toThrow('tools/call wants a name that is not empty');
+  expect(() => wanted('prompts/get', { name: '' })).toThrow(/a name/);
+  expect(() => wanted('resources/read', { uri: '' })).toThrow(/a uri/);
+  expect(wanted('tools/call', { name: 'x' })).toMatchObject({ name: 'x' });
+  expect(wanted('completion/complete', {})).toMatchObject({ name: '' });
 });
 
 test('docs/ARCHITECTURE.md names the operations of the control socket', () => {

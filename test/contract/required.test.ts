@@ -18,7 +18,7 @@ const rejected = (error: object) => `rejected ${JSON.stringify(error)}`;
 
 /** One call that its server has sent back. */
 async function sentBack(error: object, more: Parameters<WaitingRoom['call']>[1] = {}) {
-  const room = await waitingRoom();
+  const room = await waitingRoom({});
   room.list({ name: 'mail' });
   room.call('mail', more);
   room.answer(0, 'error', error);
@@ -92,7 +92,7 @@ it.each([
 });
 
 it.each(['prompts/get', 'resources/read'])('does the same for %s', async (method) => {
-  await using room = await waitingRoom();
+  await using room = await waitingRoom({});
   room.catalog.set('alpha', 'prompts', [{ name: 'mail', bytes: Buffer.from('{"name":"mail"}') }]);
   room.call('mail', { method });
   room.answer(0, 'error', required(visit('one')));

@@ -202,6 +202,7 @@ describe('a client that is silent', () => {
     await eventually(() => expect(it.session.held.size).toBe(1));
     const before = it.client.subject();
     await eventually(() => expect(it.session.holders).toBe(0));
+    expect(it.session.callers).toEqual(['gone 1']);
     await isNobodys(it.nc, before);
     it.client.ask('', { 'Mcp-Session-Id': it.session.id, 'Mcp-Seq': '17' });
     await eventually(() => expect(it.client.subject()).not.toBe(before));

@@ -12,13 +12,13 @@ import { rawHost } from '../support/host.ts';
 
 let d: Daemon;
 const SERVERS = (note = '') => ({
-  danger: fixture('destructive', { timeoutMs: '5s' }),
-  trusted: fixture('destructive', { trust: true }),
-  never: fixture('destructive', { approve: { wipe: 'never' } }),
+  danger: fixture('destructive', { approve: 'destructive', timeoutMs: '1s' }),
+  plain: fixture('destructive'),
+  never: fixture('destructive', { approve: { wipe: 'never', '*': 'always' } }),
   always: fixture('destructive', { approve: { 'loo*': 'always' } }),
   once: fixture('destructive', { approve: 'once' }, { NOTE: note }),
-  silent: fixture('destructive', { drainMs: '100ms' }, { SILENT: '1' }),
-  blind: fixture('destructive', { drainMs: '100ms', trust: true }, { SILENT: '1' }),
+  silent: fixture('destructive', { drainMs: '100ms', approve: 'destructive' }, { SILENT: '1' }),
+  blind: fixture('destructive', { drainMs: '100ms' }, { SILENT: '1' }),
 });
 beforeAll(async () => {
   d = await daemon({ servers: SERVERS(), troupe: { http: { address: '127.0.0.1:0' } } });
@@ -65,8 +65,8 @@ test('a tool that was declined is not called, and its caller is told who decline
   expect(textOf(await call('danger', 'look'))).toBe('looked at a, call 2');
 });
 
-test('trusted servers, tools marked `never`, and plain tools are called at once; a rule asks about any', async () => {
-  expect(textOf(await call('trusted', 'wipe'))).toBe('wiped a, call 1');
+test('a destructive tool that no rule names, and one marked `never`, run at once; a rule asks about any', async () => {
+  expect(textOf(await call('plain', 'wipe'))).toBe('wiped a, call 1');
   expect(textOf(await call('never', 'wipe'))).toBe('wiped a, call 1');
   const looked = call('always', 'look');
   await answer((await waiting('always')).id, 'accept');
@@ -75,7 +75,7 @@ test('trusted servers, tools marked `never`, and plain tools are called at once;
 });
 
 test('the time-out of a call does not run while somebody is asked, and `troupe call` waits for the word too', async () => {
-  const reply = d.cli('call', 'danger', 'wipe', 'path=b', '--timeout', '1s');
+  const reply = d.cli('call', 'danger', 'wipe', 'path=b');
   const { id } = await waiting('danger');
   const openedAt = performance.now();
   await eventually(() => performance.now() - openedAt > 1_300);
@@ -114,7 +114,7 @@ test('a host with forms is asked itself, and its word counts', async () => {
   host.close();
 });
 
-test('of a server that never says what it offers every tool is asked about, unless it is trusted', async () => {
+test('a server that never says what it offers escapes no rule by that, and waits for nobody where there is none', async () => {
   const [looked, blind] = [call('silent', 'look'), call('blind', 'wipe')];
   await answer((await waiting('silent')).id, 'accept');
   expect(textOf(await looked)).toBe('looked at a, call 1');
@@ -148,7 +148,8 @@ test('what was approved once stays approved over a restart, until its definition
 
 test('the file server is asked about before it writes', async () => {
   const entry = join(ROOT, 'node_modules/@modelcontextprotocol/server-filesystem/dist/index.js');
-  await d.write({ files: { command: process.execPath, args: [entry, d.dir] } });
+  const rules = { approve: 'destructive' };
+  await d.write({ files: { command: process.execPath, args: [entry, d.dir], 'x-troupe': rules } });
   await d.until('files', 'ready');
   const path = join(d.dir, 'note.txt');
   const reply = d.request('troupe.call.files.write_file', { path, content: 'hello' });
@@ -160,11 +161,11 @@ test('the file server is asked about before it writes', async () => {
 }, 30_000);
 
 test('a server that is removed takes the calls along that wait for it, and so does the end of the daemon', async () => {
-  await d.write({ danger: fixture('destructive') });
+  await d.write({ danger: fixture('destructive', { approve: 'always' }) });
   await d.until('danger', 'ready');
   const removed = call('danger', 'wipe');
   await waiting('danger');
-  await d.write({ other: fixture('destructive') });
+  await d.write({ other: fixture('destructive', { approve: 'always' }) });
   expect(await removed).toMatchObject({ code: 503, error: expect.stringContaining('it was removed') });
   await d.until('other', 'ready');
   const host = await rawHost(`${await d.http()}/mcp/other`);

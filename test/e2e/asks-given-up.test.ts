@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { AskView } from '../../src/asks/ask.ts';
+import { ask } from '../support/ask.ts';
 import { askControl } from '../support/control.ts';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
@@ -63,11 +64,12 @@ it('a host that went away finds the question on the stream of its call when it c
 });
 
 it('a call that waits behind open questions says what it waited for', async () => {
-  const asking = d.request('troupe.call.few.ask', { tag: 'open' }, { timeout: 30_000 });
+  // One that is told: others wait no longer than their time-out.
+  const asking = ask(await d.nats(), 'troupe.call.few.ask', { tag: 'open' }, { 'Troupe-Stream': '1' });
   await eventually(async () => (await inbox()).some(({ server }) => server === 'few'));
   const { error } = await d.request('troupe.call.few.work', { tag: 'behind' });
   expect(error).toMatch(/all its processes wait for answers, see troupe inbox.*not sent/);
   const open = (await inbox()).find(({ server }) => server === 'few');
   await d.cli('answer', String(open?.id), '--decline');
-  await asking;
+  await asking.toTheEnd();
 });

@@ -161,7 +161,8 @@ it('a stream says that the call waits, and for what', async () => {
   await d.request(`troupe.answer.${id}`, '{"action":"cancel"}');
   const frames = await asked.toTheEnd();
   expect(frames.map(kindOf)).toEqual(['ack', 'ask', 'result', 'end']);
-  expect(frames[1]?.json()).toEqual({ id, kind: 'elicitation', expiresAt });
+  const message = `curious waits for the answer to a question: troupe answer ${id.slice(0, 8)}`;
+  expect(frames[1]?.json()).toEqual({ id, kind: 'elicitation', expiresAt, message });
 });
 
 it('a call that must be approved waits too, and a service may say yes', async () => {

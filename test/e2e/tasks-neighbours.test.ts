@@ -13,7 +13,7 @@ import { type TaskLine, taskLine } from '../support/task-line.ts';
 const FORM = { message: 'Who?', requestedSchema: { type: 'object', properties: { name: { type: 'string' } } } };
 const SERVERS = {
   ...{ echo: fixture('echo'), slow: fixture('hangs'), steps: fixture('progress') },
-  ...{ curious: fixture('inquires'), wipes: fixture('destructive') },
+  ...{ curious: fixture('inquires'), wipes: fixture('destructive', { approve: 'destructive' }) },
 };
 
 let d: Daemon;

@@ -27,7 +27,7 @@ beforeAll(async () => {
   await d.write({
     ...{ plain: server({}), again: server({ rerun: true }), narrow: server({ maxInFlight: 1 }) },
     ...{
-      wipes: fixture('destructive'),
+      wipes: fixture('destructive', { approve: 'destructive' }),
       kept: { type: 'http', url: `http://127.0.0.1:${road.port}/mcp`, 'x-troupe': { rerun: true, pingMs: '200ms' } },
     },
   });

@@ -18,7 +18,7 @@ import { samplingMachine } from '../../machines/sampling.ts';
 import { mutantsOf } from '../support/mutants.ts';
 import { everyStep, plain, type Step, stateOf, timers } from '../support/paths.ts';
 
-const times = { recordMs: 1_000, patienceMs: 2_000, expiryMs: 10_000 };
+const times = { recordMs: 1_000, patienceMs: 2_000, noticeMs: 1_500, expiryMs: 10_000 };
 const bytes = (text: string) => new TextEncoder().encode(text);
 const host = { said: {}, complete: () => {} };
 
@@ -56,17 +56,19 @@ const labelOf = ({ event }: Step): string => {
   if (!('stage' in event)) return plain(event.type);
   return `${event.type} ${event.stage}${event.given.isWord ? ' (a word)' : ''}`;
 };
-type Region = 'ladder' | 'host' | 'bus';
+type Region = 'ladder' | 'host' | 'bus' | 'caller';
 const regionOf = ({ value }: any, region: Region): string => {
-  const open = value.open?.asking ?? value.open;
+  const open = value.open?.asking ?? (value.open?.consented ? 'consented' : value.open);
   return open?.[region] ?? (typeof open === 'string' ? open : stateOf({ value }));
 };
 const OF_HOST = new Set(['+host', '-host', 'judgeHost', 'cancelForHost']);
 const OF_BUS = new Set(['+bus', '-bus']);
+const OF_CALLER = new Set(['announce']);
 const isOf: Record<Region, (order: string) => boolean> = {
-  ladder: (order) => !OF_HOST.has(order) && !OF_BUS.has(order),
+  ladder: (order) => !OF_HOST.has(order) && !OF_BUS.has(order) && !OF_CALLER.has(order),
   host: (order) => OF_HOST.has(order),
   bus: (order) => OF_BUS.has(order),
+  caller: (order) => OF_CALLER.has(order),
 };
 
 /** `event: state: orders` for each state of a region; what neither moves nor orders anything is left out. */
@@ -153,7 +155,7 @@ const RUNGS = {
   opening: { recorded: 'host, tellOpened, show', 'after record': 'host, tellOpened, show' },
   host: { 'host.passed': 'bus, show', 'after patience': 'bus, show' },
   bus: { 'bus.passed': 'rule, show, applyRule' },
-  rule: { 'rule.passed': 'inbox, announce, show' },
+  rule: { 'rule.passed': 'inbox, show' },
   inbox: {},
 };
 const rungs = (rows: Record<string, object>, everywhere: object): Record<string, object> =>
@@ -184,11 +186,34 @@ function* checkHostRegion(steps: readonly Step[]): Claims {
   yield [Object.entries(services.asked ?? {}).filter(([, to]) => !to.endsWith('-bus')), []];
 }
 
+/** Whoever waits is told when only a person is left, or after a while, and again and again from then on. */
+function* checkCallerRegion(steps: readonly Step[]): Claims {
+  const callers = table(steps, 'caller');
+  const telling = (state: string) =>
+    Object.fromEntries(Object.entries(callers[state] ?? {}).filter(([, to]) => to.includes('announce')));
+  const { 'after notice': later, ...sooner } = telling('untold');
+  yield [later, 'told, announce'];
+  const isTold = (step: Step): boolean =>
+    regionOf(step.from, 'caller') !== 'untold' ||
+    !['inbox', 'reviewing'].includes(regionOf(step.to, 'ladder')) ||
+    regionOf(step.to, 'caller') === 'told';
+  yield [breaking(steps, isTold), []];
+  yield [
+    Object.keys(sooner).filter(
+      (event) => !['rule.passed', 'model fails', 'model.unfit', 'accepted answer'].includes(event),
+    ),
+    [],
+  ];
+  const { 'accepted answer': _consented, ...again } = telling('told');
+  yield [again, { 'after notice': 'stays, announce' }];
+  for (const step of steps) if (orders(step).includes('announce')) yield [timers(step)['after notice'], times.noticeMs];
+}
+
 function* checkBeginning(machine: AnyStateMachine): Claims {
   const [, effects] = initialTransition(machine, times) as unknown as [unknown, Step['effects']];
   const first = { effects } as Step;
   yield [orders(first), ['record']];
-  yield [timers(first), { 'after record': 1_000, 'after expiry': 10_000 }];
+  yield [timers(first), { 'after record': 1_000, 'after notice': 1_500, 'after expiry': 10_000 }];
 }
 
 function* checkTimers(steps: readonly Step[]): Claims {
@@ -204,6 +229,7 @@ function* walk(machine: AnyStateMachine, spec: Partial<AskSpec>, samples: readon
   yield* checkContext(steps);
   yield* checkInputs(steps);
   yield* checkHostRegion(steps);
+  yield* checkCallerRegion(steps);
   yield* checkTimers(steps);
   return steps;
 }
@@ -266,6 +292,9 @@ function* checkAddress(machine: AnyStateMachine): Claims {
 function* checkRequiredAddress(machine: AnyStateMachine): Claims {
   const steps = yield* walk(machine, { isUrl: true, isRequired: true }, repliesTo('answer', 'done'));
   const open = { ...OPEN_ELICITATION, 'accepted answer': 'consented, reopen' };
+  const callers = table(steps, 'caller');
+  for (const state of ['untold', 'told']) yield [callers[state]?.['accepted answer'], 'consented, announce'];
+  yield [callers.consented?.['after notice'], 'stays, announce'];
   yield [
     table(steps, 'ladder'),
     {
@@ -318,7 +347,7 @@ function* checkReviewedSampling(machine: AnyStateMachine): Claims {
   yield [
     table(steps, 'ladder'),
     {
-      ...rungs({ ...RUNGS, rule: { 'rule.passed': 'reviewing, announce, show' } }, wanting('answer')),
+      ...rungs({ ...RUNGS, rule: { 'rule.passed': 'reviewing, show' } }, wanting('answer')),
       reviewing: { ...wanting('request'), 'accepted request (a word)': 'generating, reopen, +model' },
       generating: {
         ...stopping('model', wanting('answer')),
@@ -350,9 +379,9 @@ function* checkTrustedSampling(machine: AnyStateMachine): Claims {
       generating: {
         ...stopping('model', wanting('answer')),
         'model done': 'delivering, -model, deliver',
-        'model fails': 'inbox, -model, reportModel, announce, show',
+        'model fails': 'inbox, -model, reportModel, show',
       },
-      delivering: { ...wanting('answer'), 'model.unfit': 'inbox, announce, show' },
+      delivering: { ...wanting('answer'), 'model.unfit': 'inbox, show' },
     },
   ];
   yield [breaking(steps, keepsResult), []];
@@ -391,7 +420,7 @@ describe('in every reachable configuration', () => {
 
 describe('nothing can be left out: without any one action, guard, port or reaction a table is wrong', () => {
   // What all three share is crippled once, in the smallest of them.
-  const SHARED = /states\.(ladder\.states\.(opening|host|bus|inbox)|host|bus)$/;
+  const SHARED = /states\.(ladder\.states\.(opening|host|bus|inbox)|host|bus|caller)$/;
   const isWrong = (check: (machine: AnyStateMachine) => Claims, machine: AnyStateMachine): boolean => {
     for (const [found, expected] of check(machine)) if (!isDeepStrictEqual(found, expected)) return true;
     return false;

@@ -116,12 +116,14 @@ it('P4: tells the caller what is known of its fate: not sent, sent with an unkno
     'sent back, cancel: cancelled answerCancelledRejected',
     'sent back, deadline: rejected answerSentBack',
     'sent back, gone: rejected answerSentBack',
+    'sent back, left: cancelled answerCancelledRejected',
     'sent back, refuse: rejected answerSentBack',
     'sent back, unvisited: rejected answerSentBack',
     'unsent, cancel: cancelled answerCancelledUnsent',
     'unsent, deadline: timedOut answerTimeoutUnsent',
     'unsent, denied: refused answerRefused',
     'unsent, gone: refused answerUnsent',
+    'unsent, left: cancelled answerCancelledUnsent',
     'unsent, refuse: refused answerRefused',
     'unsent, withheld: cancelled answerCancelledUnsent',
   ]);
@@ -136,7 +138,10 @@ it('can be cancelled, run out of time and lose its server wherever it is', () =>
 it('its deadline rests exactly while somebody is asked, and counts again before it goes on', () => {
   for (const { state, isFinal, ledger } of visited)
     if (!isFinal)
-      expect([state, ledger.open.includes('paused')]).toEqual([state, ['approving', 'visiting'].includes(state)]);
+      expect([state, ledger.open.includes('paused')]).toEqual([
+        state,
+        ['approving', 'returning', 'visiting'].includes(state),
+      ]);
 });
 
 it('is where its state says', () => {
@@ -147,17 +152,29 @@ it('is where its state says', () => {
       ),
     ].sort();
   expect(Object.fromEntries(Object.keys(ACCOUNTS).map((account) => [account, inState(account)]))).toEqual({
-    parked: ['approving', 'considered', 'visiting'],
+    parked: ['approving', 'considered', 'returning', 'visiting'],
     queued: ['queued', 'requeued', 'reserved'],
     reserving: ['reserving'],
-    atServer: ['resent', 'sent'],
-    paused: ['approving', 'visiting'],
+    atServer: ['resent', 'sent', 'unheard'],
+    paused: ['approving', 'returning', 'visiting'],
     awaited: ['approving', 'considered', 'visiting'],
   });
 });
 
+it('nothing is begun for nobody: whoever leaves takes along what was not sent, and nobody is asked about what was', () => {
+  const left = steps.filter(({ event }) => event.type === 'left');
+  const open = [...new Set(visited.filter(({ isFinal }) => !isFinal).map(({ state }) => state))];
+  expect([...left.map(({ from }) => stateOf(from)), 'unheard'].sort()).toEqual(open.sort());
+  for (const step of left)
+    expect(stateOf(step.to)).toBe(['sent', 'resent'].includes(stateOf(step.from)) ? 'unheard' : 'cancelled');
+  expect(Object.keys(states.unheard?.on ?? {})).not.toContain('required');
+  // What was approved while its caller was away is begun when the caller is back, and by nothing else.
+  const ways = steps.filter(({ from, to }) => stateOf(from) === 'returning' && to.status !== 'done');
+  expect(ways.map(({ event, to }) => `${event.type}: ${stateOf(to)}`)).toEqual(['back: admitted']);
+});
+
 it('tells the server when nobody waits any more, before the caller hears of it', () => {
-  for (const state of ['sent', 'resent']) {
+  for (const state of ['sent', 'resent', 'unheard']) {
     const said = (event: string) => effectsOf(steps.find((s) => stateOf(s.from) === state && s.event.type === event)!);
     expect(said('cancel')).toEqual(['cancelUpstream', 'release', 'answerCancelled']);
     expect(said('deadline')).toEqual(['cancelUpstream', 'release', 'answerTimeout']);
@@ -168,6 +185,7 @@ it('gives more time and passes progress on, as often as it comes, while it is at
   const progressed = steps.filter(({ event }) => event.type === 'progress');
   expect(progressed.map(({ from, to }) => [stateOf(from), stateOf(to)])).toEqual([
     ['sent', 'sent'],
+    ['unheard', 'unheard'],
     ['resent', 'resent'],
   ]);
   for (const step of progressed) expect(effectsOf(step)).toEqual(['extend', 'relay']);

@@ -50,14 +50,15 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
   const config = { asks: troupeSchema.parse({ asks: given }).asks };
   const server = settingsSchema.parse({ timeoutMs: 5_000, maxTimeoutMs: 60_000, ...settings });
   const logger = pino({ level: 'warn' }, { write: (line: string) => void trouble.push(JSON.parse(line).msg) });
+  const requests = createRequests({
+    driver: 'table',
+    world: realWorld,
+    onCrash: (error) => trouble.push(String(error)),
+  });
   const lane = createLane({
     server: 'alpha',
     settings: server,
-    requests: createRequests({
-      driver: 'table',
-      world: realWorld,
-      onCrash: (error) => trouble.push(String(error)),
-    }),
+    requests,
     refusalOf: () => undefined,
     onWanted: () => {},
     onSettled: ({ call }, outcome) => call.settle(outcome),
@@ -116,6 +117,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     store,
     asks,
     rows,
+    requests,
     lane,
     member,
     session,

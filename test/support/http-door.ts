@@ -38,6 +38,8 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
   const all = new Map<string, HostSession>();
   const sends = new Map<string, (frame: Buffer) => void>();
   const [received, waiting, held] = [[] as Asked[], [] as Asked[], { count: 0 }];
+  /** What the door has said of whoever waits for an answer: `gone 7`. */
+  const callers: string[] = [];
   const [ended, store] = [new EventEmitter().setMaxListeners(0), { isBroken: false }];
   const read = () => {
     if (store.isBroken)
@@ -70,6 +72,7 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
             held.count -= 1;
           };
         },
+        callerIs: (where, request) => void callers.push(`${where} ${request}`),
         onEnded(listener) {
           ended.once(id, listener);
           return () => ended.off(id, listener);
@@ -93,7 +96,7 @@ export function handmadeSessions(maxSessions = SETTINGS.maxSessions) {
     },
     close: async () => {},
   };
-  return { sessions, received, waiting, held, sends, store, ...kept };
+  return { sessions, received, waiting, held, callers, sends, store, ...kept };
 }
 
 type Event = { readonly frame: Buffer; readonly isLast: boolean };

@@ -13,6 +13,8 @@ import { eventually } from './eventually.ts';
 export type LittleSession = HostSession & {
   readonly received: Frame[];
   readonly waiting: { readonly id: string; readonly line: Line }[];
+  /** What the door has said of whoever waits for an answer: `gone 7`. */
+  readonly callers: string[];
   readonly holders: () => number;
   readonly isEnded: () => boolean;
   /** What belongs to no request. */
@@ -63,9 +65,10 @@ export function littleSessions({ scopes = [''], limit = 100 } = {}): LittleSessi
 function littleSession({ principal, door, scope }: Opening, era: Era): LittleSession {
   const [received, waiting]: [Frame[], LittleSession['waiting']] = [[], []];
   const senders = new Set<(frame: Buffer) => void>();
+  const callers: string[] = [];
   let [holders, isEnded, listeners] = [0, false, [] as (() => void)[]];
   return {
-    ...{ id: randomUUID(), principal, door, scope, era, received, waiting },
+    ...{ id: randomUUID(), principal, door, scope, era, received, waiting, callers },
     holders: () => holders,
     isEnded: () => isEnded,
     tell(method) {
@@ -89,6 +92,7 @@ function littleSession({ principal, door, scope }: Opening, era: Era): LittleSes
         holders -= 1;
       };
     },
+    callerIs: (where, request) => void callers.push(`${where} ${request}`),
     onEnded(listener) {
       listeners.push(listener);
       return () => {

@@ -19,6 +19,8 @@ export type HandSession = HostSession & {
   /** Lines of the method `hold`, by the raw id of the request. */
   readonly held: Map<string, Line>;
   readonly attached: Set<(frame: Buffer) => void>;
+  /** What the door has said of whoever waits for an answer: `gone 7`. */
+  readonly callers: string[];
   holders: number;
 };
 
@@ -31,7 +33,18 @@ export function handSessions() {
     const id = randomBytes(16).toString('base64url');
     const era = eraOf(stringOf(member(params, 'protocolVersion') ?? Buffer.alloc(0)) ?? '') ?? LATEST;
     const session: HandSession = {
-      ...{ id, principal, door, scope, era, methods: [], held: new Map(), attached: new Set(), holders: 0 },
+      ...{
+        id,
+        principal,
+        door,
+        scope,
+        era,
+        methods: [],
+        held: new Map(),
+        attached: new Set(),
+        callers: [],
+        holders: 0,
+      },
       receive(frame, line) {
         session.methods.push('method' in frame ? frame.method : frame.kind);
         if (frame.kind === 'notification' && frame.method === 'throws') throw new Error('a bug');
@@ -47,6 +60,7 @@ export function handSessions() {
           session.holders -= 1;
         };
       },
+      callerIs: (where, request) => void session.callers.push(`${where} ${request}`),
       onEnded(listener) {
         ended.once(id, listener);
         return () => ended.off(id, listener);

@@ -31,7 +31,7 @@ export const tool = (name: string, annotations?: object): Tool => ({ name, ...(a
 export const DELETE = tool('delete', { destructiveHint: true });
 export const LOOK = tool('look', { readOnlyHint: true });
 
-export async function waitingRoom(xTroupe: object = {}, path?: string) {
+export async function waitingRoom(xTroupe: object = { approve: 'destructive' }, path?: string) {
   const dir = path === undefined ? await scratch() : undefined;
   const store = await openStore(path ?? (dir?.path as string));
   const catalog = createCatalog(store);
@@ -47,7 +47,7 @@ export async function waitingRoom(xTroupe: object = {}, path?: string) {
     const end = (outcome: AskOutcome, by = ''): void => {
       if (isOver) return;
       isOver = true;
-      onEnded(outcome, by);
+      onEnded(outcome, by, 'troupe answer 0123abcd');
     };
     const ask: Opened = { question, subject, end, isWithdrawn: false };
     opened.push(ask);

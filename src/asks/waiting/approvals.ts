@@ -1,5 +1,4 @@
-// Which calls wait until somebody lets them pass: those the configuration names, and without its word the tools that call
-// themselves destructive or have not said what they are, unless their server is trusted. What was approved once stays so
+// Which calls wait until somebody lets them pass: those the configuration names, and no others. What was approved once stays so
 // while its definition is the same.
 
 import { hash } from 'node:crypto';
@@ -9,7 +8,7 @@ import type { Entry } from '../../catalog/fetch.ts';
 import { glob } from '../../catalog/patterns.ts';
 import type { Approve, ServerSettings } from '../../config/schema.ts';
 import { sentence } from '../../protocol/failures.ts';
-import { member } from '../../protocol/json.ts';
+import { spansOf } from '../../protocol/json.ts';
 import type { Member } from '../../servers/member.ts';
 import { refusal } from '../../servers/policy.ts';
 import { meaningOf } from '../../servers/states.ts';
@@ -18,8 +17,8 @@ import type { World } from '../../world/world.ts';
 
 /** `defer`: that is known once the server has said what it offers. */
 export type Need = 'clear' | 'ask' | 'defer';
-/** `unlisted`: no rule says anything, and neither can its definition, because none is known. Then somebody must. */
-type Verdict = { readonly when: Approve['when'] | 'unlisted'; readonly fingerprint: string };
+/** What the first rule that fits says of a tool, and what that means for the tool as it is defined now. */
+type Verdict = { readonly when: Approve['when']; readonly isAsked: boolean; readonly fingerprint: string };
 type Judged = {
   readonly settings: ServerSettings;
   readonly entries: readonly Entry[];
@@ -37,7 +36,7 @@ export type ApprovalsOptions = {
 /** If a server that is ready has not said within this time what it offers, a person is asked instead. */
 const LIST_MS = 5_000;
 const MAX_REMEMBERED = 10_000;
-const NEVER: Verdict = { when: 'never', fingerprint: '' };
+const NEVER: Verdict = { when: 'never', isAsked: false, fingerprint: '' };
 
 export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   const judged = new WeakMap<Member, Judged>();
@@ -47,8 +46,7 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   function needOf(member: Member, call: Call): Need {
     // A call that was sent in an earlier life and is only followed was approved then.
     if (call.method !== 'tools/call' || call.door === 'troupe' || call.upstream !== undefined) return 'clear';
-    const { trust, approve } = member.config.settings;
-    if (trust && approve.length === 0) return 'clear';
+    if (member.config.settings.approve.length === 0) return 'clear';
     const verdict = verdictOf(member, call.name);
     if (verdict.when === 'never') return 'clear';
     return isSettled(member, verdict) || !mayBeListed(member) ? decide(member, call) : 'defer';
@@ -66,11 +64,11 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
     return table.verdicts.get(tool) ?? judge(table, tool);
   }
 
-  /** The list at hand may be of an earlier life; what was approved once, or is not in it, is looked up in the present one. */
+  /** The list at hand may be of an earlier life; a tool whose definition counts is looked up in the present one. */
   function isSettled({ name, server }: Member, { when }: Verdict): boolean {
     if (when === 'always') return true;
     const own = catalog.get(name, 'tools');
-    return own.isFresh || (when === 'once' && own.hash === '' && catalog.get(server, 'tools').isFresh);
+    return own.isFresh || (own.hash === '' && catalog.get(server, 'tools').isFresh);
   }
 
   /** The server is on its way, or has just come. */
@@ -80,8 +78,8 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   }
 
   function decide(member: Member, call: Call): 'clear' | 'ask' {
-    const { when, fingerprint } = verdictOf(member, call.name);
-    if (when === 'never' || (when === 'once' && isGiven(call, fingerprint))) return 'clear';
+    const { when, isAsked, fingerprint } = verdictOf(member, call.name);
+    if (!isAsked || (when === 'once' && isGiven(call, fingerprint))) return 'clear';
     // Nobody is asked about a call that would not be sent: its lane says why.
     const isClosed = (member.pool?.processes() ?? [member]).every(({ lane }) => lane.gate.mode === 'refuse');
     return isClosed || refusal(member, catalog, call) ? 'clear' : 'ask';
@@ -139,20 +137,28 @@ function tableOf(settings: ServerSettings, entries: readonly Entry[]): Judged {
 }
 
 /** Kept for what is listed only: a caller may make up any number of names. Of a name listed twice both definitions count. */
-function judge({ settings, rules, definitions, verdicts }: Judged, tool: string): Verdict {
-  const rule = rules.find(({ fits }) => fits(tool))?.when;
-  if (rule === undefined && settings.trust) return NEVER;
+function judge({ rules, definitions, verdicts }: Judged, tool: string): Verdict {
+  const when = rules.find(({ fits }) => fits(tool))?.when ?? 'never';
+  if (when === 'never') return NEVER;
   const found = definitions.get(tool);
-  if (!found) return { when: rule ?? 'unlisted', fingerprint: '' };
-  const when = rule ?? (found.some(isDestructive) ? 'always' : 'never');
-  const verdict = { when, fingerprint: when === 'once' ? hash('sha256', Buffer.concat(found), 'base64url') : '' };
+  if (!found) return { when, isAsked: true, fingerprint: '' };
+  const isAsked = when !== 'destructive' || found.some(mayDestroy);
+  const fingerprint = when === 'once' ? hash('sha256', Buffer.concat(found), 'base64url') : '';
+  const verdict = { when, isAsked, fingerprint };
   verdicts.set(tool, verdict);
   return verdict;
 }
 
-/** Only one that says so itself: a tool that says nothing would be destructive by the letter, and then nearly all were. */
-function isDestructive(definition: Buffer): boolean {
-  const annotations = member(definition, 'annotations');
-  const says = (hint: string) => (annotations && member(annotations, hint))?.toString('latin1') === 'true';
-  return says('destructiveHint') && !says('readOnlyHint');
+/** By the letter of MCP: a tool that says nothing of itself may destroy. Of a hint given twice, either could be meant. */
+function mayDestroy(definition: Buffer): boolean {
+  const [annotations, others] = membersOf(definition, 'annotations');
+  if (!annotations || others) return true;
+  const says = (hint: string, value: string): boolean => {
+    const [said, another] = membersOf(annotations, hint);
+    return !another && said?.toString('latin1') === value;
+  };
+  return !says('readOnlyHint', 'true') && !says('destructiveHint', 'false');
 }
+
+const membersOf = (object: Buffer, name: string): Buffer[] =>
+  spansOf(object, name).map(({ from, to }) => object.subarray(from, to));

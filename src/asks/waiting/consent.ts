@@ -3,10 +3,9 @@
 import type { Call } from '../../calls/call.ts';
 import type { Failure } from '../../protocol/failures.ts';
 import { namesEachOnce, spansOf } from '../../protocol/json.ts';
-import { withoutControls } from '../../telemetry/printable.ts';
 import type { AskOutcome, Question } from '../ask.ts';
+import { shownName as shown } from '../notice.ts';
 
-const NAME_CHARACTERS = 128;
 const NOTHING = Buffer.from('{}');
 
 /** The question, or why nobody can be asked: what is shown must be what the server would act on. */
@@ -25,9 +24,16 @@ export function approvalOf({ name, server, params }: Call): Question | Failure {
   return { kind: 'approval', message: `${shown(name)} of ${server} wants to run`, arguments: args };
 }
 
-/** `by` is who ended the question, or why it could not be asked. */
-export function notApproved(call: Call, outcome: AskOutcome, by: string, waitedMs: number): Failure {
-  const { name, server } = call;
+export type Refusal = {
+  readonly outcome: AskOutcome;
+  /** Who ended the question, or why it could not be asked. */
+  readonly by: string;
+  /** The command that would have answered it. */
+  readonly command: string;
+  readonly waitedMs: number;
+};
+
+export function notApproved({ name, server }: Call, { outcome, by, command, waitedMs }: Refusal): Failure {
   const tool = `tool ${shown(name)} of ${server}`;
   const fail = (code: Failure['code'], message: string): Failure => ({ code, delivery: 'not sent', message, server });
   if (outcome === 'denied')
@@ -36,9 +42,8 @@ export function notApproved(call: Call, outcome: AskOutcome, by: string, waitedM
   if (outcome === 'expired')
     return fail(
       'timeout',
-      `nobody approved ${tool} within ${Math.round(waitedMs / 1000)} s; it was not called, see troupe inbox`,
+      `nobody approved ${tool} within ${Math.round(waitedMs / 1000)} s (\`${command}\` would have); ` +
+        'it was not called; call it again while somebody looks at `troupe inbox`',
     );
   return fail('unavailable', `${tool} was not called: the question whether it may run was withdrawn; try again`);
 }
-
-const shown = (name: string): string => withoutControls(name).slice(0, NAME_CHARACTERS);

@@ -3,7 +3,7 @@
 
 import type { Call, Outcome } from '../../calls/call.ts';
 import type { Tell } from '../../calls/permits.ts';
-import type { InFlight } from '../../calls/request.ts';
+import { asksUntil, type InFlight } from '../../calls/request.ts';
 import { sentence } from '../../protocol/failures.ts';
 import type { Permissions } from '../../servers/fleet.ts';
 import type { Member } from '../../servers/member.ts';
@@ -12,12 +12,12 @@ import { type ApprovalsOptions, createApprovals } from './approvals.ts';
 import { approvalOf, notApproved } from './consent.ts';
 import { requiredBy } from './visits.ts';
 
-/** Opens an ask about a call that waits; told once how it ended. Returns how to withdraw it. */
+/** Opens an ask about a call that waits; told once how it ended, and how it could be answered. Returns how to withdraw it. */
 export type OpenAsk = (
   question: Question,
   subject: Subject,
   member: Member,
-  onEnded: (outcome: AskOutcome, by: string) => void,
+  onEnded: (outcome: AskOutcome, by: string, command: string) => void,
 ) => () => void;
 
 export type PermissionsOptions = ApprovalsOptions & {
@@ -69,15 +69,17 @@ export function createPermissions(options: PermissionsOptions): Permissions {
   }
 
   function askApproval(member: Member, request: InFlight, tell: Tell): void {
-    const { call, latestDeadline, startedAt } = request;
+    const { call, startedAt } = request;
+    const latestDeadline = asksUntil(request);
     const question = approvalOf(call);
     if ('code' in question) return void tell('denied', question);
     const fingerprint = approvals.onceOf(member, call);
     const once: Once = { call, fingerprint, tell };
     if (fingerprint) onces.add(once);
-    const withdraw = open(question, { call, latestDeadline }, member, (outcome, by) => {
+    const withdraw = open(question, { call, latestDeadline }, member, (outcome, by, command) => {
       onces.delete(once);
-      if (outcome !== 'approved') tell('denied', notApproved(call, outcome, by, world.now() - startedAt));
+      const waitedMs = world.now() - startedAt;
+      if (outcome !== 'approved') tell('denied', notApproved(call, { outcome, by, command, waitedMs }));
       else if (tell('approved') && fingerprint) {
         approvals.approved(member, call, fingerprint);
         for (const other of [...onces]) if (isSame(other, once)) other.tell('approved');
@@ -91,7 +93,8 @@ export function createPermissions(options: PermissionsOptions): Permissions {
    * specification allows it. Both attempts are recorded: the first as it ended, rejected, the second as a row of its own.
    */
   function askVisits(member: Member, request: InFlight, tell: Tell): void {
-    const { call, latestDeadline, body } = request;
+    const { call, body } = request;
+    const latestDeadline = asksUntil(request);
     const questions = requiredBy(call, body) ?? [];
     const openOne: OpenOne = (question, onEnded) => open(question, { call, latestDeadline }, member, onEnded);
     const withdraw = askAll(questions, openOne, (isDone) => void tell(isDone ? 'visited' : 'unvisited'));
@@ -104,7 +107,7 @@ export function createPermissions(options: PermissionsOptions): Permissions {
       return options.openAsk(question, subject, member, onEnded);
     } catch (error) {
       member.logger.error(sentence(error));
-      onEnded('withdrawn', '');
+      onEnded('withdrawn', '', '');
       return () => {};
     }
   };

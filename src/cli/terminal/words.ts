@@ -2,6 +2,7 @@
 // characters, so that they cannot be taken for troupe's own.
 
 import type { AskView } from '../../asks/ask.ts';
+import { answerCommand as commandFor } from '../../asks/notice.ts';
 import { printable } from '../../telemetry/printable.ts';
 import type { Output } from '../verb.ts';
 import { flat, fold } from './table.ts';
@@ -11,8 +12,7 @@ const MOST_LINES = 200;
 
 export const shortId = (id: string): string => clean(id).slice(0, 8);
 
-export const answerCommand = (id: string, instance: string | undefined): string =>
-  `troupe answer ${shortId(id)}${instance === undefined ? '' : ` --instance ${instance}`}`;
+export const answerCommand = (id: string, instance: string | undefined): string => commandFor(clean(id), instance);
 
 /** `form`, `url`, `sampling`, `approval`; and what is wanted where it is not simply an answer. */
 export function kindOf({ kind, mode, stage }: AskView): string {

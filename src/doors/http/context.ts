@@ -28,6 +28,8 @@ export type HttpContext = {
 export type Timing = {
   /** How long a request waits for its answer before it becomes a stream. */
   readonly patienceMs: number;
+  /** How long a host may take to come back to the stream of a request before nobody is taken to wait for the answer. */
+  readonly returnMs: number;
   /** How long a stream stays on one connection, for hosts that know how to come back. */
   readonly rotateMs: number;
   /** How long a request's head, and then its body, may take to arrive. */
@@ -76,23 +78,46 @@ export type Reader = {
   retire(): void;
 };
 export type Readers = ReturnType<typeof createReaders>;
+/** A stream that shall be read, and the end of the wait for somebody who does. */
+type Awaited = { readonly onReader: (where: 'back' | 'gone') => void; stop: () => void };
 
 /**
  * A stream has one reader: a later one takes over, because it is nearly always the same host, back before we noticed that its
  * old connection is dead. A session has only so many.
  */
-export function createReaders(maxPerSession: number) {
+export function createReaders(maxPerSession: number, { world, returnMs }: { world: World; returnMs: number }) {
   const byStream = new Map<string, Reader>();
   const bySession = new Map<string, Set<Reader>>();
+  const awaited = new Map<string, Awaited>();
 
   function leave(reader: Reader): void {
-    if (byStream.get(reader.stream) === reader) byStream.delete(reader.stream);
+    if (byStream.get(reader.stream) === reader) {
+      byStream.delete(reader.stream);
+      awaitReturn(reader.stream);
+    }
     const others = bySession.get(reader.session);
     others?.delete(reader);
     if (others?.size === 0) bySession.delete(reader.session);
   }
 
+  function awaitReturn(stream: string): void {
+    const waiting = awaited.get(stream);
+    waiting?.stop();
+    if (waiting) waiting.stop = world.after(returnMs, () => waiting.onReader('gone'));
+  }
+
   return {
+    isRead: (stream: string): boolean => byStream.has(stream),
+    /** Tells when a reader of the stream has come back, and when none has for too long. Returns how to hear no more of it. */
+    watch(stream: string, onReader: Awaited['onReader']): () => void {
+      const waiting: Awaited = { onReader, stop: () => {} };
+      awaited.set(stream, waiting);
+      if (!byStream.has(stream)) awaitReturn(stream);
+      return () => {
+        waiting.stop();
+        awaited.delete(stream);
+      };
+    },
     /** Whether the session may have no further stream; one that is taken over is no further one. */
     isFull: (session: string, stream?: string): boolean =>
       (bySession.get(session)?.size ?? 0) >= maxPerSession && !(stream !== undefined && byStream.has(stream)),
@@ -103,6 +128,9 @@ export function createReaders(maxPerSession: number) {
         before.retire();
       }
       byStream.set(reader.stream, reader);
+      const waiting = awaited.get(reader.stream);
+      waiting?.stop();
+      waiting?.onReader('back');
       const others = bySession.get(reader.session) ?? new Set();
       bySession.set(reader.session, others.add(reader));
       return () => leave(reader);

@@ -1,5 +1,6 @@
 // One request in a POST and its answer: plain JSON if the answer comes soon and nothing before it, else a stream of events
-// which the host can come back to. A host that leaves cancels nothing: what comes later goes to the stream, if there is one.
+// which the host can come back to. A host that leaves cancels nothing: what comes later goes to the stream, if there is one. One
+// that does not come back has left for good.
 // Nearly every call is such an exchange, so one that is answered soon makes little more than its record and its line.
 
 import { createDeadlines, type Deadlines, type Due, now } from '../../calls/deadlines.ts';
@@ -8,7 +9,7 @@ import type { HostSession, Line, Stream } from '../../sessions/host.ts';
 import type { HttpContext } from './context.ts';
 import { startEvents, writeLive } from './events.ts';
 import { readStream } from './reading.ts';
-import { type HttpRequest, isGone, refuseThrown, sendJson } from './request.ts';
+import { type HttpRequest, isGone, onGone, refuseThrown, sendJson } from './request.ts';
 
 /** Waits for its answer until the deadline, then becomes a stream. */
 export type Exchange = Due & {
@@ -21,6 +22,9 @@ export type Exchange = Due & {
   isAnswered: boolean;
   /** The messages that have come while the stream is being committed. */
   held: Message[] | undefined;
+  /** Its stream, once there is one, and how to look no more after who reads it. */
+  stream: string | undefined;
+  forgetReader: (() => void) | undefined;
   append: Stream['append'] | undefined;
 };
 type Message = { readonly frame: Buffer; readonly isLast: boolean };
@@ -39,12 +43,21 @@ export function beginExchange(door: HttpContext, http: HttpRequest, session: Hos
     isStream: false,
     isAnswered: false,
     held: undefined,
+    stream: undefined,
+    forgetReader: undefined,
     append: undefined,
   };
   door.owed.add();
   door.patience.add(exchange);
-  return { tell: (frame) => tell(exchange, frame), answer: (frame) => answer(exchange, frame) };
+  return {
+    tell: (frame) => tell(exchange, frame),
+    answer: (frame) => answer(exchange, frame),
+    isAbsent: () => isAbsent(exchange),
+  };
 }
+
+const isAbsent = ({ door, http, stream }: Exchange): boolean =>
+  isGone(http) && (stream === undefined || !door.readers.isRead(stream));
 
 function tell(exchange: Exchange, frame: Buffer): void {
   becomeStream(exchange);
@@ -56,6 +69,7 @@ function answer(exchange: Exchange, frame: Buffer): void {
   if (exchange.isAnswered) return;
   exchange.isAnswered = true;
   door.patience.remove(exchange);
+  exchange.forgetReader?.();
   exchange.leave();
   if (exchange.isStream) return put(exchange, frame, true);
   sendJson(http, 200, frame);
@@ -65,7 +79,8 @@ function answer(exchange: Exchange, frame: Buffer): void {
 function becomeStream(exchange: Exchange): void {
   const { door, http, session, id } = exchange;
   door.patience.remove(exchange);
-  if (exchange.isStream || isGone(http)) return;
+  if (exchange.isStream) return;
+  if (isGone(http)) return queueMicrotask(() => session.callerIs('gone', id)); // it has nothing to come back to
   exchange.isStream = true;
   door.sessions.streams
     .open(session.id, id)
@@ -78,15 +93,18 @@ function becomeStream(exchange: Exchange): void {
 }
 
 function useStream(exchange: Exchange, stream: Stream): void {
-  const { door, http, session } = exchange;
+  const { door, http, session, id } = exchange;
+  exchange.stream = stream.id;
   release(exchange, stream.append);
   const start = { stream: stream.id, after: 0 };
   if (!isGone(http)) readStream(door, { http, session, start, primer: stream.primer });
+  if (exchange.isAnswered) return;
+  exchange.forgetReader = door.readers.watch(stream.id, (where) => session.callerIs(where, id));
 }
 
 /** Without a disk, or beyond the limit, the host still hears everything; it only cannot come back for it. */
 function goWithoutStream(exchange: Exchange, error: unknown): void {
-  const { door, http, session } = exchange;
+  const { door, http, session, id } = exchange;
   if (!(error instanceof TroupeError && error.code === 'busy'))
     door.logger.warn({ door: 'http' }, `a stream is not kept: ${sentence(error)}`);
   if (!isGone(http))
@@ -98,6 +116,7 @@ function goWithoutStream(exchange: Exchange, error: unknown): void {
     writeLive(http, frame);
     if (isLast) http.res.end();
   });
+  onGone(http, () => exchange.isAnswered || session.callerIs('gone', id));
 }
 
 function release(exchange: Exchange, to: Stream['append']): void {

@@ -16,6 +16,7 @@ import {
   HEADER_MISMATCH,
   type HttpRequest,
   invalid,
+  onGone,
   refuse,
   refuseBusy,
   refuseThrown,
@@ -102,12 +103,15 @@ function takeBatch(door: HttpContext, http: HttpRequest, session: HostSession, f
   if (frames.some((frame) => frame.kind === 'request' && frame.method === 'initialize'))
     return invalid(http, 400, 'initialize must not be part of a batch; send it alone');
   const leave = session.hold();
+  let isAnswered = false;
   const finish = (): void => {
+    isAnswered = true;
     door.owed.remove();
     leave();
   };
   door.owed.add();
   const line = {
+    isMute: true,
     tell: (frame: Buffer) => refuseQuestion(door, session, frame),
     answer(all: Buffer): void {
       finish();
@@ -115,6 +119,11 @@ function takeBatch(door: HttpContext, http: HttpRequest, session: HostSession, f
     },
   };
   takeApart(frames, line, (frame, to) => handTo(session, frame, to, door.onFault));
+  const abandon = (): void => {
+    if (isAnswered) return;
+    for (const frame of frames) if (frame.kind === 'request') session.callerIs('gone', frame.id);
+  };
+  if (!isAnswered) onGone(http, abandon); // there is no stream to come back to
   if (frames.some(isOwed)) return;
   finish();
   sendEmpty(http, 202);

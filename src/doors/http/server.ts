@@ -61,6 +61,7 @@ const MAX_ARRIVING = 128 * 1024 * 1024;
 
 const TIMING: Timing = {
   patienceMs: 60,
+  returnMs: 30_000,
   rotateMs: 15 * 60_000,
   drainMs: 10_000,
   headMs: 10_000,
@@ -80,14 +81,15 @@ type Parts = {
 export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const { world, address, settings, standingOf, sessions, logger, onUpgrade, headerDeclarations } = options;
   const { host } = address;
+  const timing = { ...TIMING, ...options.timing };
   const door: HttpContext = {
     world,
     sessions,
     settings,
-    timing: { ...TIMING, ...options.timing },
+    timing,
     logger,
     onFault: (error) => logger.error({ door: 'http' }, `a request failed: ${sentence(error)}`),
-    readers: createReaders(settings.maxStreams),
+    readers: createReaders(settings.maxStreams, { world, returnMs: timing.returnMs }),
     patience: createPatience(),
     owed: createTally(),
     arriving: { bytes: 0, most: Math.max(options.maxArriving ?? MAX_ARRIVING, settings.maxBodyBytes) },

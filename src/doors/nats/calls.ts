@@ -6,7 +6,7 @@ import type { Msg } from 'nats';
 import { json, toHeaders } from '../../bus/frames.ts';
 import { microService } from '../../bus/micro.ts';
 import type { Request, Subjects, Verb } from '../../bus/subjects.ts';
-import type { Call, Outcome, Signal } from '../../calls/call.ts';
+import { type Call, NEVER_TOLD, type Outcome, type Signal } from '../../calls/call.ts';
 import { OPERATIONS, type Ports } from '../../operations/operations.ts';
 import { type Failure, type FailureCode, failureOf, sentence, TroupeError } from '../../protocol/failures.ts';
 import type { Order } from '../../tasks/task.ts';
@@ -148,7 +148,8 @@ function begin(exchange: Exchange, request: Request, body: Buffer): void {
     exchange.service.countCall(exchange.verb, name, exchange.startedAt, outcome);
     void (stream ? stream.end(outcome) : reply.answer(msg, outcome));
   };
-  const call: Call = { requestId, server, method, name, params, principal: caller, door: 'nats', settle };
+  const isTold = stream ? undefined : NEVER_TOLD;
+  const call: Call = { requestId, server, method, name, params, principal: caller, door: 'nats', isTold, settle };
   if (!isNamed && !stream && timeoutMs === undefined) return submit(serving, call);
   stream?.ack(requestId);
   const onSignal = (signal: Signal): void => {

@@ -3,6 +3,8 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Msg, Subscription } from 'nats';
+import type { AskView } from '../../asks/ask.ts';
+import { noticeOf } from '../../asks/notice.ts';
 import type { ReplyStream } from '../../bus/replies.ts';
 import type { Subjects, TaskRequest } from '../../bus/subjects.ts';
 import type { Outcome, TaskView } from '../../calls/call.ts';
@@ -13,12 +15,7 @@ import { extrasOf, treeOf } from './requests.ts';
 import type { Responder } from './responder.ts';
 
 /** A question that somebody is waiting to have answered, and the task that waits for it. */
-export type OpenAsk = {
-  readonly id: string;
-  readonly kind: string;
-  readonly expiresAt: number;
-  readonly task?: string;
-};
+export type OpenAsk = Pick<AskView, 'id' | 'kind' | 'server' | 'tool' | 'expiresAt' | 'task'>;
 export type TaskResultsOptions = {
   readonly subjects: Subjects;
   readonly ports: {
@@ -92,9 +89,9 @@ function tellMeanwhile(
     stream.signal({ type: 'progress', ...next });
   };
   const tellAsks = (): void => {
-    for (const { id, kind, expiresAt } of ports.inbox.list(principal).filter(({ task }) => task === taskId)) {
-      if (!asked.has(id)) stream.signal({ type: 'ask', id, kind, expiresAt });
-      asked.add(id);
+    for (const view of ports.inbox.list(principal).filter(({ task }) => task === taskId)) {
+      if (!asked.has(view.id)) stream.signal(noticeOf(view));
+      asked.add(view.id);
     }
   };
   /** Trouble with news must not cost the caller the result. */

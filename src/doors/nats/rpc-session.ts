@@ -99,9 +99,12 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
   return {
     session,
     attach,
-    /** Lets go of a client whose lease is over. True when there is neither a client nor a request in flight. */
+    /** Lets go of a client whose lease is over: it will not hear what it waits for. True when there is neither a client nor a request in flight. */
     expire(now: number): boolean {
-      if (now - heardAt > leaseMs) detach?.();
+      if (detach && now - heardAt > leaseMs) {
+        for (const id of inFlight) session.callerIs('gone', id);
+        detach();
+      }
       return !detach && inFlight.size === 0;
     },
     detach: (): void => detach?.(),
