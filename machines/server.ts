@@ -32,9 +32,19 @@ export type ServerCommand =
   | { type: 'remove' }
   | { type: 'wanted' }
   | { type: 'login.done' };
-export type ToConnection = { type: 'drain' } | { type: 'close' };
+export type ToConnection = { type: 'drain' } | { type: 'close' } | { type: 'probe' };
 export type FromConnection =
   | { type: 'connection.ready' }
+  /** The server has said something, whatever it was. */
+  | { type: 'connection.heard' }
+  /** Nothing was heard of it for a while, or a call was not answered: it may be asked whether it is there. */
+  | { type: 'connection.silent' }
+  /** It is there, but cannot answer now; it may want to be left alone for a time, and is asked every so often. */
+  | { type: 'connection.ill'; why: string; everyMs: number; retryMs: number }
+  /** It is there, and does not know what it was asked. */
+  | { type: 'connection.deaf' }
+  /** A call did not get through to it. */
+  | { type: 'connection.unreachable'; why: string }
   | { type: 'connection.drained' }
   | { type: 'connection.quiet' }
   | { type: 'connection.refused'; why: string }
@@ -43,10 +53,21 @@ export type FromConnection =
 export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
 
 type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
-type Context = { spec: ServerSpec; next: Destination; restarts: number; recent: number; why: string };
+type Context = {
+  spec: ServerSpec;
+  next: Destination;
+  restarts: number;
+  recent: number;
+  why: string;
+  /** How long a server that is ill is left alone before it is asked again. */
+  restMs: number;
+};
 
 /** An outage is not made worse by callers: so long passes at least between two attempts that they want. */
 const HURRY_MS = 100;
+
+/** A server that is ill is asked ever more seldom, but at least so often. */
+const LONGEST_REST_MS = 600_000;
 
 const notProvided = () => {
   throw new Error('server: the connection was not provided');
@@ -65,6 +86,12 @@ const server = setup({
         `${event.type === 'connection.unauthorized' ? `${event.why}; ` : ''}run troupe login ${context.spec.name}`,
     }),
     forgive: assign({ recent: 0, why: '' }),
+    recover: assign({ why: '', restMs: 0 }),
+    restLonger: assign({
+      restMs: ({ context }, { everyMs, retryMs }: { everyMs: number; retryMs: number }) =>
+        Math.min(Math.max(everyMs, 2 * context.restMs, retryMs), LONGEST_REST_MS),
+    }),
+    probeConnection: sendTo('connection', { type: 'probe' }),
     drainConnection: sendTo('connection', { type: 'drain' }),
     closeConnection: sendTo('connection', { type: 'close' }),
     countRestart: assign({
@@ -87,6 +114,7 @@ const server = setup({
     period: ({ context }) => context.spec.restart.periodMs,
     backoff: ({ context: { spec, recent } }) =>
       spec.restart.backoffMs[Math.min(recent, spec.restart.backoffMs.length) - 1] ?? 0,
+    rest: ({ context }) => context.restMs,
     hurry: ({ context: { spec } }) => Math.min(spec.restart.backoffMs[0] ?? 0, HURRY_MS),
   },
 });
@@ -110,7 +138,7 @@ const leaving = {
 
 export const serverMachine = server.createMachine({
   id: 'server',
-  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, why: '' }),
+  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, why: '', restMs: 0 }),
   initial: 'stopped',
   on: { 'restart.forgotten': { actions: 'forgetRestart' } },
   states: {
@@ -142,12 +170,48 @@ export const serverMachine = server.createMachine({
           after: { open: { target: '#server.down', actions: { type: 'blame', params: 'did not open in time' } } },
         },
         ready: {
-          entry: { type: 'blame', params: '' },
+          exit: 'recover',
           on: {
             stop: { target: 'draining', actions: headFor('stopped') },
             restart: { target: 'draining', actions: headFor('up') },
             remove: { target: 'draining', actions: headFor('gone') },
             'connection.quiet': { target: 'draining', actions: headFor('asleep') },
+          },
+          initial: 'heard',
+          states: {
+            heard: {
+              entry: 'recover',
+              on: { 'connection.silent': 'probed', 'connection.unreachable': 'probed' },
+            },
+            // Silence ends this state too: the connection then says that it is closed.
+            probed: {
+              entry: 'probeConnection',
+              on: {
+                'connection.heard': 'heard',
+                'connection.ill': {
+                  target: 'ill',
+                  actions: [
+                    { type: 'blame', params: ({ event }) => event.why },
+                    { type: 'restLonger', params: ({ event }) => event },
+                  ],
+                },
+                'connection.deaf': 'unasked',
+              },
+            },
+            ill: {
+              after: { rest: 'probed' },
+              on: { 'connection.heard': 'heard', 'connection.unreachable': 'probed' },
+            },
+            // What it was asked it does not know, so only its calls tell whether it is there.
+            unasked: {
+              entry: 'recover',
+              on: {
+                'connection.unreachable': {
+                  target: '#server.down',
+                  actions: { type: 'blame', params: ({ event }) => event.why },
+                },
+              },
+            },
           },
         },
         draining: {

@@ -36,6 +36,8 @@ export type Failure = {
   readonly state?: string;
   /** The server's own JSON-RPC error object, byte for byte, when it rejected the request itself. */
   readonly error?: Buffer;
+  /** A remote server answered the request with this status, and may have said how long it wants to be left alone. */
+  readonly http?: { readonly status: number; readonly retryMs?: number };
 };
 
 /** The JSON-RPC error object of a failure: the server's own bytes if it sent one, else ours. */

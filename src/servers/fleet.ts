@@ -157,7 +157,7 @@ export class Fleet {
     call.settle(outcome);
     if (call.door !== 'troupe') {
       // A server with other calls in flight may be too busy to answer a ping, and those calls have deadlines of their own.
-      if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.probe?.();
+      if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.doubt?.();
       if (!isRecorded) this.#record(member, request, outcome);
     }
     member.pool?.pump();

@@ -50,8 +50,8 @@ export type Member = {
   restarts: number;
   calls: number;
   errors: number;
-  /** Asks the server whether it still answers; a connection provides it while there is one. */
-  probe: (() => void) | undefined;
+  /** Tells the server's chart that the server may answer no more; a connection provides it while there is one. */
+  doubt: (() => void) | undefined;
 };
 
 /** The principal of the process that everybody shares who has none of their own. */
@@ -87,5 +87,5 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   restarts: 0,
   calls: 0,
   errors: 0,
-  probe: undefined,
+  doubt: undefined,
 });

@@ -26,6 +26,11 @@ const facts: ServerEvent[] = [
   { type: 'connection.ready' },
   { type: 'connection.drained' },
   { type: 'connection.quiet' },
+  { type: 'connection.heard' },
+  { type: 'connection.silent' },
+  { type: 'connection.ill', why: 'HTTP 500', everyMs: 200_000, retryMs: 0 },
+  { type: 'connection.deaf' },
+  { type: 'connection.unreachable', why: 'no way' },
   { type: 'connection.refused', why: 'no such command' },
   { type: 'connection.unauthorized', why: 'no token' },
   { type: 'connection.closed', why: 'exit 1' },
@@ -33,7 +38,7 @@ const facts: ServerEvent[] = [
 ];
 
 // `restarts` only grows, and nothing depends on it; of `why`, only whether there is one.
-const key = ({ value, context: { next, recent, why } }: any) => [value, next, recent, why !== ''];
+const key = ({ value, context: { next, recent, why, restMs } }: any) => [value, next, recent, why !== '', restMs];
 const steps = everyStep(serverMachine, spec, [...commands, ...facts], key);
 
 const isCommand = ({ event }: Step) => commands.some(({ type }) => type === event.type);
@@ -50,7 +55,7 @@ describe('in every reachable configuration', () => {
   it('begins stopped, unblamed, with nothing counted', () => {
     const [first] = initialTransition(serverMachine, spec);
     expect(stateOf(first)).toBe('stopped');
-    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, why: '' });
+    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, why: '', restMs: 0 });
   });
 
   it('moves as this table says, and ignores everything else', () => {
@@ -61,17 +66,29 @@ describe('in every reachable configuration', () => {
     };
     const fails = { 'connection.closed': 'failed | waiting.resting', 'connection fails': 'failed | waiting.resting' };
     const refused = { 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' };
+    const serving = {
+      ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
+      ...{ ...fails, ...refused },
+    };
     expect(reactions(steps)).toEqual({
       stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
       asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
       'up.opening': {
         ...{ stop: 'up.closing', restart: 'up.closing', remove: 'up.closing' },
-        ...{ 'connection.ready': 'up.ready', 'after open': 'failed | waiting.resting', ...fails, ...refused },
+        ...{ 'connection.ready': 'up.ready.heard', 'after open': 'failed | waiting.resting', ...fails, ...refused },
       },
-      'up.ready': {
-        ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
-        ...{ ...fails, ...refused },
+      'up.ready.heard': {
+        ...{ ...serving, 'connection.silent': 'up.ready.probed', 'connection.unreachable': 'up.ready.probed' },
       },
+      'up.ready.probed': {
+        ...{ ...serving, 'connection.heard': 'up.ready.heard', 'connection.ill': 'up.ready.ill' },
+        'connection.deaf': 'up.ready.unasked',
+      },
+      'up.ready.ill': {
+        ...{ ...serving, 'connection.heard': 'up.ready.heard', 'connection.unreachable': 'up.ready.probed' },
+        'after rest': 'up.ready.probed',
+      },
+      'up.ready.unasked': { ...serving, 'connection.unreachable': 'failed | waiting.resting' },
       'up.draining': {
         ...{ 'connection.drained': 'up.closing', 'after drain': 'up.closing', 'connection fails': destinations },
         ...over,
@@ -91,7 +108,7 @@ describe('in every reachable configuration', () => {
         ...{ stop: 'stopped', remove: 'gone' },
       },
     });
-    expect(statesOf(steps)).toHaveLength(11);
+    expect(statesOf(steps)).toHaveLength(14);
   });
 
   it('has a connection exactly while it is up, and a new one each time it comes up', () => {
@@ -111,8 +128,9 @@ describe('in every reachable configuration', () => {
     );
   });
 
-  it('asks the connection to drain and to close as it enters those states, and never otherwise', () => {
+  it('asks the connection to probe, to drain and to close as it enters those states, and never otherwise', () => {
     const asks: Record<string, string[]> = {
+      'up.ready.probed': ['connection:probe'],
       'up.draining': ['connection:drain'],
       'up.closing': ['connection:close'],
     };
@@ -135,11 +153,11 @@ describe('in every reachable configuration', () => {
     check(
       ({ from, to }) => stateOf(from) !== stateOf(to),
       (step, name) => {
-        const { recent } = step.to.context;
+        const { recent, restMs } = step.to.context;
         const waiting = { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
-        expect(timers(step), name).toEqual(
-          stateOf(step.to) === 'waiting.resting' ? waiting : (waits[stateOf(step.to)] ?? {}),
-        );
+        const ill = { 'after rest': restMs };
+        const own: typeof waits = { ...waits, 'waiting.resting': waiting, 'up.ready.ill': ill };
+        expect(timers(step), name).toEqual(own[stateOf(step.to)] ?? {});
       },
     );
   });
@@ -211,21 +229,45 @@ describe('in every reachable configuration', () => {
     );
   });
 
-  it('says why it is down until it is ready again or somebody helped', () => {
+  it('leaves one that is ill alone for longer each time, up to ten minutes, until it is heard of', () => {
+    const rests = new Set<number>();
+    check(
+      ({ to }) => stateOf(to) === 'up.ready.ill',
+      ({ from, event, to }, name) => {
+        const longer = Math.min(Math.max(200_000, 2 * from.context.restMs), 600_000);
+        const isNews = stateOf(from) === 'up.ready.probed' && event.type === 'connection.ill';
+        expect(to.context.restMs, name).toBe(isNews ? longer : from.context.restMs);
+        rests.add(to.context.restMs);
+      },
+    );
+    expect([...rests].sort()).toEqual([200_000, 400_000, 600_000]);
+    check(
+      ({ to }) => !['up.ready.ill', 'up.ready.probed'].includes(stateOf(to)),
+      ({ to }, name) => expect(to.context.restMs, name).toBe(0),
+    );
+  });
+
+  it('says why it is down or ill until it is ready and heard of again, or somebody helped', () => {
     const said: Record<string, string> = {
       'connection.closed': 'exit 1',
       'connection.refused': 'no such command',
       'connection.unauthorized': 'no token; run troupe login echo',
       'connection fails': 'it broke',
+      'connection.unreachable': 'no way',
       'after open': 'did not open in time',
     };
+    const isReady = (state: string) => state.startsWith('up.ready');
     check(
       () => true,
       ({ from, event, to }, name) => {
         const isNews = isUp(stateOf(from)) && !isLeaving(stateOf(from)) && !isUp(stateOf(to));
         const helped = stateOf(from) === 'failed' && stateOf(to) !== 'failed' && stateOf(to) !== 'gone';
-        const forgiven = helped || (event.type === 'connection.ready' && stateOf(to) === 'up.ready');
-        expect(to.context.why, name).toBe(isNews ? said[plain(event.type)] : forgiven ? '' : from.context.why);
+        const entered = stateOf(from) !== stateOf(to);
+        const isWell = entered && ['up.ready.heard', 'up.ready.unasked'].includes(stateOf(to));
+        const forgiven = helped || isWell || (isReady(stateOf(from)) && isLeaving(stateOf(to)));
+        const isIll = entered && event.type === 'connection.ill';
+        const expected = isNews ? said[plain(event.type)] : isIll ? 'HTTP 500' : forgiven ? '' : from.context.why;
+        expect(to.context.why, name).toBe(expected);
       },
     );
   });

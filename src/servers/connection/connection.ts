@@ -33,7 +33,7 @@ export function serverConnection(world: ConnectionWorld) {
   return fromCallback<ToConnection, ServerSpec>(({ input, receive, sendBack }) => {
     const connection = new Connection(world, world.memberOf(input.name), sendBack as (event: FromConnection) => void);
     connection.open();
-    receive((event) => (event.type === 'drain' ? connection.drain() : connection.close()));
+    receive(({ type }) => connection[type]());
     return () => connection.kill();
   });
 }
@@ -68,7 +68,7 @@ class Connection {
     this.#health = watchHealth({
       member,
       link: this.#link,
-      ask: this.#session.ask,
+      inquire: this.#session.inquire,
       tell,
       onSick: (reason) => this.#ended(reason, false),
     });
@@ -81,6 +81,10 @@ class Connection {
 
   open(): void {
     this.#session.open().catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, false));
+  }
+
+  probe(): void {
+    this.#health.probe();
   }
 
   /** Tells when no call is in flight any more. */
@@ -115,7 +119,7 @@ class Connection {
         this.#why = why;
         this.#tell({ type: 'connection.unauthorized', why });
       },
-      onUnreachable: () => this.#member.probe?.(),
+      onUnreachable: (why) => this.#health.unreachable(`it cannot be reached: ${why}`),
       onSessionLost: () => {
         logger.info('it forgot the session; a new one is opened');
         this.open();
@@ -123,8 +127,7 @@ class Connection {
       onFailed: (id, failure) => {
         this.#tasks.failed(id);
         lane.fail(id, failure);
-        // A server that could not be reached, or broke off, may be gone altogether.
-        if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
+        this.#health.failed(failure);
       },
       isPending: (id) => this.#tasks.isPending(id),
     };

@@ -2,7 +2,7 @@
 // Nothing a server says is trusted: a malformed frame is dropped, an answer to no open request changes nothing.
 
 import { randomUUID } from 'node:crypto';
-import type { Answer, Call } from '../../calls/call.ts';
+import type { Answer, Outcome } from '../../calls/call.ts';
 import type { Lane } from '../../calls/lane.ts';
 import type { Facts } from '../../catalog/facts.ts';
 import type { Ask } from '../../catalog/fetch.ts';
@@ -68,6 +68,8 @@ const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many q
 export class ServerSession {
   /** Sends a request of our own. */
   readonly ask: Ask;
+  /** The same, for whoever judges how it ends. */
+  readonly inquire: Inquire;
   readonly #options: SessionOptions;
   readonly #tasks: NonNullable<SessionOptions['tasks']>;
   /** The open questions of the server, by its ids. */
@@ -83,7 +85,13 @@ export class ServerSession {
       told: () => false,
       behind: (origin) => origin,
     };
-    this.ask = asker(lane, server);
+    this.inquire = inquirer(lane, server);
+    this.ask = (method, params, timeoutMs) =>
+      new Promise((resolve, reject) => {
+        this.inquire(method, params, timeoutMs, (outcome) =>
+          outcome.ok ? resolve(outcome.result) : reject(asError(method, outcome.failure)),
+        );
+      });
   }
 
   /** Also a second time, when the server has forgotten the first session and with it the questions that it had asked. */
@@ -221,30 +229,33 @@ function factsOf(answer: Buffer): Facts | string {
   };
 }
 
-/**
- * Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's, and
- * end in the result's bytes or in a TroupeError with the server's own words.
- */
-function asker(lane: Lane, server: string): Ask {
-  return (method, params, timeoutMs) =>
-    new Promise((resolve, reject) => {
-      const call: Call = {
-        requestId: randomUUID(),
-        server,
-        method,
-        name: '',
-        params: Buffer.from(JSON.stringify(params)),
-        principal: '_',
-        door: 'troupe',
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        settle: (outcome) => (outcome.ok ? resolve(outcome.result) : reject(asError(method, outcome.failure))),
-      };
-      lane.ask(call);
+export type Inquire = (
+  method: string,
+  params: object,
+  timeoutMs: number | undefined,
+  settle: (outcome: Outcome) => void,
+) => void;
+
+/** Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's. */
+function inquirer(lane: Lane, server: string): Inquire {
+  return (method, params, timeoutMs, settle) =>
+    lane.ask({
+      requestId: randomUUID(),
+      server,
+      method,
+      name: '',
+      params: Buffer.from(JSON.stringify(params)),
+      principal: '_',
+      door: 'troupe',
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      settle,
     });
 }
 
+/** An error with the server's own words, where it has said any. */
 function asError(method: string, failure: Failure): TroupeError {
-  if (!failure.error) return new TroupeError(failure.code, failure.message);
+  if (!failure.error) return new TroupeError(failure.code, failure.message, { cause: { failure } });
   const text = failure.error.toString('utf8').slice(0, 300);
-  return new TroupeError('rejected', `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`);
+  const message = `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`;
+  return new TroupeError('rejected', message, { cause: { failure } });
 }

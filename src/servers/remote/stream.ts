@@ -20,7 +20,7 @@ export type StreamOptions = {
   readonly onOver: (why: string) => void;
   readonly onTooLong: () => void;
   /** The server could not be reached. */
-  readonly onUnreachable: () => void;
+  readonly onUnreachable: (why: string) => void;
 };
 
 /** The pauses while nothing comes and the server asked for none. */
@@ -86,7 +86,7 @@ export class Stream {
       onHead: (head) => this.#answered(head),
       onTrouble: ({ kind, why }) => {
         if (kind !== 'unsent' && kind !== 'broken') return this.#over(why);
-        if (kind === 'unsent') onUnreachable();
+        if (kind === 'unsent') onUnreachable(why);
         this.#again(why);
       },
     });
