@@ -86,6 +86,14 @@ export class TroupeError extends Error {
 
 export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** A failure thrown whole, with what a server said itself. */
+export const failing = (failure: Failure, message = failure.message): TroupeError =>
+  new TroupeError(failure.code, message, { cause: { failure } });
+
+/** The failure that was thrown whole, if it was. */
+export const thrownWhole = (error: TroupeError): Failure | undefined =>
+  (error.cause as { failure?: Failure } | undefined)?.failure;
+
 /**
  * What a caller is told of a thrown error. The sentence of a TroupeError is written for callers; file names and bugs are for
  * the daemon's owner only: an outage of the database stands in the status, and `onFault` is given every other error.
@@ -99,6 +107,8 @@ export function failureOf(
     onFault(error);
     return { code: 'internal', delivery, message: FAULT };
   }
+  const whole = thrownWhole(error);
+  if (whole) return whole;
   const { code, message } = error;
   if (code !== 'unavailable' && code !== 'internal') return { code, delivery, message };
   if (NAMES_A_FILE.test(message)) return { code, delivery, message: NO_DATABASE };

@@ -24,7 +24,7 @@ import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { createInteractive, createPools } from './pools.ts';
 import { Projection, REMOVED } from './projection.ts';
-import { specOf } from './states.ts';
+import { meaningOf, specOf } from './states.ts';
 
 /** The permission that a call needs, as the layer of questions knows it. `member` is the process that the call would go to. */
 export type Permissions = {
@@ -217,6 +217,17 @@ export class Fleet {
     this.#tell(name, command);
   }
 
+  /** Somebody wants the server: one that sleeps wakes up, and one in an outage is tried at once. */
+  want({ name, state }: Member): void {
+    if (state !== 'ready' && state !== 'opening') this.#tell(name, { type: 'wanted' });
+  }
+
+  /** Somebody is here who may want it soon: one that sleeps sleeps on. */
+  expect(member: Member): void {
+    const { isAtRest, isLeaving } = meaningOf(member.state);
+    if (!isAtRest && !isLeaving) this.want(member);
+  }
+
   launch(config: ServerConfig): Member {
     return this.#launch(config.name, config);
   }
@@ -256,7 +267,7 @@ export class Fleet {
   }
 
   #enlist(name: string, config: ServerConfig, onBehalfOf: string | undefined, first: Member | undefined): Member {
-    const laneOptions = this.#laneOptions(name, config, () => member);
+    const laneOptions = this.#laneOptions(config, () => member);
     const logger = this.#options.logger.child({ server: name });
     const member: Member = newMember({ name, config, lane: createLane(laneOptions), logger, onBehalfOf, first });
     this.#members.set(name, member);
@@ -267,7 +278,7 @@ export class Fleet {
     return member;
   }
 
-  #laneOptions(name: string, config: ServerConfig, member: () => Member): LaneOptions {
+  #laneOptions(config: ServerConfig, member: () => Member): LaneOptions {
     const { permissions, catalog } = this.#options;
     return {
       server: config.name,
@@ -285,9 +296,7 @@ export class Fleet {
       onSettled: (request, outcome, isRecorded) => this.#settled(member(), request, outcome, isRecorded),
       onAttempt: (request, outcome) => this.#record(member(), request, outcome),
       onLeft: () => member().pool?.pump(),
-      onWanted: () => {
-        if (member().state !== 'opening') this.#tell(name, { type: 'wanted' });
-      },
+      onWanted: () => this.want(member()),
     };
   }
 

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
 import type { Facts } from '../catalog/facts.ts';
+import type { Kind } from '../catalog/kinds.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
@@ -52,6 +53,8 @@ export type Member = {
   errors: number;
   /** Tells the server's chart that the server may answer no more; a connection provides it while there is one. */
   doubt: (() => void) | undefined;
+  /** Reads a list once more that could not be read; provided once the lists of the server are kept. */
+  relist: ((kind: Kind) => Promise<void>) | undefined;
 };
 
 /** The principal of the process that everybody shares who has none of their own. */
@@ -88,4 +91,5 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   calls: 0,
   errors: 0,
   doubt: undefined,
+  relist: undefined,
 });

@@ -47,6 +47,7 @@ export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }
     send(opened, 'open');
     await opened.writing;
     const members = scopes.members({ scope, principal, session: id });
+    for (const each of members) ports.fleet.expect(each);
     return { session: opened.host, result: initializeResult(era, scope, members) };
   }
 

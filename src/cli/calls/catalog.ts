@@ -27,17 +27,23 @@ export async function list({ output, paths }: Cli, kind: Kind, server: string | 
     (control) => control.request('list', { kind, ...(server === undefined ? {} : { server }) }).result,
   );
   const { items, missing } = JSON.parse(raw.toString()) as Listing;
-  const absent = missing.map((each) => `${each.server} is ${each.state}${each.why ? `: ${flat(each.why)}` : ''}`);
-  if (server !== undefined && items.length === 0 && absent.length > 0)
-    throw new TroupeError(
-      'unavailable',
-      `${absent.join('; ')}; try again in a moment, or see \`troupe logs ${server}\``,
-    );
+  const absent = missing.map(absence);
+  if (server !== undefined && items.length === 0 && absent.length > 0) {
+    const [{ state, why } = { state: '', why: null }] = missing;
+    // A server that is ready and gives no list has said why.
+    const remedy = state === 'ready' && why ? '' : 'try again in a moment, or ';
+    throw new TroupeError('unavailable', `${absent.join('; ')}; ${remedy}see \`troupe logs ${server}\``);
+  }
   if (output.json) output.print(raw);
   else if (items.length > 0) output.print(listing(output, kind, items, server === undefined));
   else output.say(`no ${kind}${server === undefined ? '' : ` on ${server}`}`);
   for (const line of absent) output.say(`not listed: ${line}`);
   return OK;
+}
+
+function absence({ server, state, why }: Listing['missing'][number]): string {
+  const reason = why ? `: ${flat(why)}` : '';
+  return state === 'ready' && reason ? `${server}${reason}` : `${server} is ${state}${reason}`;
 }
 
 /** The server's name stands in each row only where there may be several. */

@@ -16,8 +16,10 @@ export async function status({ output, paths }: Cli): Promise<number> {
   output.print(summary(output, now));
   if (now.servers.length > 0) output.print(`\n${serverTable(output, now.servers)}`);
   else output.print('\nno servers yet: add one with `troupe add <name> -- <command>`, or `troupe import`');
-  for (const { name, state, lastError } of now.servers)
-    if (lastError && state !== 'ready') output.print(cut(`${output.paint('yellow', name)}: ${flat(lastError)}`, 400));
+  for (const { name, state, lastError, trouble } of now.servers) {
+    const wrong = trouble ?? (state !== 'ready' && lastError);
+    if (wrong) output.print(cut(`${output.paint('yellow', name)}: ${flat(wrong)}`, 400));
+  }
   return OK;
 }
 
@@ -59,7 +61,7 @@ const psTable = (output: Output, servers: readonly ServerStatus[]): string =>
       String(each.pid ?? '-'),
       String(each.restarts ?? 0),
       String(each.inFlight ?? 0),
-      each.lastError ?? '',
+      each.trouble ?? each.lastError ?? '',
     ]),
   );
 

@@ -6,7 +6,7 @@ import { fromCallback } from 'xstate';
 import type { FromConnection, ServerSpec, ToConnection } from '../../../machines/server.ts';
 import type { Call } from '../../calls/call.ts';
 import type { Facts } from '../../catalog/facts.ts';
-import { sentence } from '../../protocol/failures.ts';
+import { rpcCodeOf, sentence, TroupeError, thrownWhole } from '../../protocol/failures.ts';
 import { allowance } from '../../telemetry/allowance.ts';
 import { failpoint } from '../../telemetry/failpoints.ts';
 import type { Member } from '../member.ts';
@@ -80,7 +80,9 @@ class Connection {
   }
 
   open(): void {
-    this.#session.open().catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, false));
+    this.#session
+      .open()
+      .catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, isRefusal(error)));
   }
 
   probe(): void {
@@ -197,6 +199,15 @@ class Connection {
     this.#why = why;
     this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
   }
+}
+
+/** Servers of newer versions of MCP say with this error that they speak none of ours. */
+const UNSUPPORTED_VERSION = -32022;
+
+/** Whether trying again would not help. */
+function isRefusal(error: unknown): boolean {
+  const failure = error instanceof TroupeError ? thrownWhole(error) : undefined;
+  return failure?.error !== undefined && rpcCodeOf(failure) === UNSUPPORTED_VERSION;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Facts } from '../../catalog/facts.ts';
 import type { Ask } from '../../catalog/fetch.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../../protocol/compose.ts';
 import { codecOf, type Era, eraOf, LATEST } from '../../protocol/eras.ts';
-import { type Failure, rpcCodeOf, TroupeError } from '../../protocol/failures.ts';
+import { type Failure, failing, rpcCodeOf, type TroupeError } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import { VERSION, VIA } from '../../protocol/version.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
@@ -254,8 +254,7 @@ function inquirer(lane: Lane, server: string): Inquire {
 
 /** An error with the server's own words, where it has said any. */
 function asError(method: string, failure: Failure): TroupeError {
-  if (!failure.error) return new TroupeError(failure.code, failure.message, { cause: { failure } });
+  if (!failure.error) return failing(failure);
   const text = failure.error.toString('utf8').slice(0, 300);
-  const message = `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`;
-  return new TroupeError('rejected', message, { cause: { failure } });
+  return failing(failure, `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`);
 }
