@@ -49,7 +49,8 @@ export type FromConnection =
   | { type: 'connection.quiet' }
   | { type: 'connection.refused'; why: string }
   | { type: 'connection.unauthorized'; why: string }
-  | { type: 'connection.closed'; why: string };
+  /** `isBlamed`: a call has ended it, which is not the server's own failure. */
+  | { type: 'connection.closed'; why: string; isBlamed?: boolean };
 export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
 
 type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
@@ -98,6 +99,7 @@ const server = setup({
       restarts: ({ context }) => context.restarts + 1,
       recent: ({ context }) => context.recent + 1,
     }),
+    countBlamed: assign({ restarts: ({ context }) => context.restarts + 1 }),
     // Forgetting each restart one period later makes `recent` a sliding window that needs no clock.
     forgetLater: raise({ type: 'restart.forgotten' }, { delay: 'period' }),
     forgetRestart: assign({ recent: ({ context }) => Math.max(0, context.recent - 1) }),
@@ -113,7 +115,7 @@ const server = setup({
     close: ({ context }) => context.spec.closeMs,
     period: ({ context }) => context.spec.restart.periodMs,
     backoff: ({ context: { spec, recent } }) =>
-      spec.restart.backoffMs[Math.min(recent, spec.restart.backoffMs.length) - 1] ?? 0,
+      spec.restart.backoffMs[Math.max(Math.min(recent, spec.restart.backoffMs.length), 1) - 1] ?? 0,
     rest: ({ context }) => context.restMs,
     hurry: ({ context: { spec } }) => Math.min(spec.restart.backoffMs[0] ?? 0, HURRY_MS),
   },
@@ -153,7 +155,14 @@ export const serverMachine = server.createMachine({
       },
       initial: 'opening',
       on: {
-        'connection.closed': { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
+        'connection.closed': [
+          {
+            guard: ({ event }) => event.isBlamed === true,
+            target: 'waiting',
+            actions: [{ type: 'blame', params: ({ event }) => event.why }, 'countBlamed'],
+          },
+          { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
+        ],
         // A server that speaks no version of ours, or a command that does not exist, will not mend by trying again.
         'connection.refused': { target: 'failed', actions: { type: 'blame', params: ({ event }) => event.why } },
         // Only a person can mend this one, so it says how.
@@ -231,9 +240,13 @@ export const serverMachine = server.createMachine({
         { target: 'stopped' },
       ],
     },
-    down: { always: [{ guard: 'mayRestart', target: 'waiting' }, { target: 'failed' }] },
+    down: {
+      always: [
+        { guard: 'mayRestart', target: 'waiting', actions: ['countRestart', 'forgetLater'] },
+        { target: 'failed' },
+      ],
+    },
     waiting: {
-      entry: ['countRestart', 'forgetLater'],
       after: { backoff: 'up' },
       on: { start: 'up', restart: 'up', stop: 'stopped', remove: 'gone' },
       initial: 'resting',

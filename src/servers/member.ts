@@ -9,6 +9,7 @@ import type { Kind } from '../catalog/kinds.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import type { Suspects } from './suspects.ts';
 
 /** The processes among which the calls of one tenant are spread, as a member sees them. */
 export type MemberPool = {
@@ -42,6 +43,8 @@ export type Member = {
   readonly lane: Lane;
   readonly logger: Logger;
   readonly subscriptions: Subscriptions;
+  /** Shared by all processes of the server. */
+  readonly suspects: Suspects;
   facts: Facts | undefined;
   pid: number | undefined;
   state: ServerState;
@@ -64,12 +67,12 @@ export const OWNER = '_';
 export const principalOf = (instance: string): string =>
   instance.includes('@') ? instance.slice(instance.indexOf('@') + 1) : OWNER;
 
-type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & {
+type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger' | 'suspects'> & {
   readonly onBehalfOf: string | undefined;
   readonly first?: Member | undefined;
 };
 
-export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: NewMember): Member => ({
+export const newMember = ({ name, config, lane, logger, suspects, onBehalfOf, first }: NewMember): Member => ({
   name,
   server: config.name,
   principal: principalOf(name),
@@ -81,6 +84,7 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   lane,
   logger,
   subscriptions: createSubscriptions(),
+  suspects,
   facts: undefined,
   pid: undefined,
   state: 'stopped',

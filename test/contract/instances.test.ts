@@ -9,7 +9,8 @@ import { type Member, newMember } from '../../src/servers/member.ts';
 function stage(share: 'session' | 'principal') {
   const members = new Map<string, Member>();
   const launch = (name: string, config: ServerConfig, onBehalfOf?: string): Member => {
-    const member = newMember({ name, config, lane: {} as Member['lane'], logger: {} as Member['logger'], onBehalfOf });
+    const parts = { lane: {}, logger: {}, suspects: {} } as Pick<Member, 'lane' | 'logger' | 'suspects'>;
+    const member = newMember({ name, config, ...parts, onBehalfOf });
     members.set(name, Object.assign(member, { state: 'ready' }));
     return member;
   };

@@ -34,6 +34,7 @@ const facts: ServerEvent[] = [
   { type: 'connection.refused', why: 'no such command' },
   { type: 'connection.unauthorized', why: 'no token' },
   { type: 'connection.closed', why: 'exit 1' },
+  { type: 'connection.closed', why: 'exit 1', isBlamed: true },
   { type: 'restart.forgotten' },
 ];
 
@@ -154,7 +155,9 @@ describe('in every reachable configuration', () => {
       ({ from, to }) => stateOf(from) !== stateOf(to),
       (step, name) => {
         const { recent, restMs } = step.to.context;
-        const waiting = { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
+        const isCounted = step.event.isBlamed !== true;
+        const backoff = { 'after backoff': recent < 2 ? 100 : 400 };
+        const waiting = { ...backoff, ...(isCounted && { 'restart.forgotten': 30_000 }) };
         const ill = { 'after rest': restMs };
         const own: typeof waits = { ...waits, 'waiting.resting': waiting, 'up.ready.ill': ill };
         expect(timers(step), name).toEqual(own[stateOf(step.to)] ?? {});
@@ -199,6 +202,17 @@ describe('in every reachable configuration', () => {
     );
   });
 
+  it('does not count a restart that a call is to blame for, and waits for it however many there were', () => {
+    check(
+      ({ from, event }) => event.isBlamed === true && isUp(stateOf(from)) && !isLeaving(stateOf(from)),
+      ({ from, to }, name) => {
+        expect(stateOf(to), name).toBe('waiting.resting');
+        expect(to.context.recent, name).toBe(from.context.recent);
+        expect(to.context.restarts, name).toBe(from.context.restarts + 1);
+      },
+    );
+  });
+
   it('fails only when refused or after its last restart, and waits for a restart that it counts', () => {
     check(
       ({ from, to }) => stateOf(to) === 'failed' && stateOf(from) !== 'failed',
@@ -206,7 +220,8 @@ describe('in every reachable configuration', () => {
         event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
     );
     check(
-      ({ from, to }) => stateOf(to) === 'waiting.resting' && stateOf(from) !== 'waiting.resting',
+      ({ from, event, to }) =>
+        stateOf(to) === 'waiting.resting' && stateOf(from) !== 'waiting.resting' && event.isBlamed !== true,
       ({ from, to }, name) => {
         expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
         expect(to.context.recent, name).toBe(from.context.recent + 1);

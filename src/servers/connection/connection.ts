@@ -143,6 +143,7 @@ class Connection {
       lane,
       server,
       openMs: config.settings.openMs,
+      maxSendBytes: () => this.#member.config.settings.maxSendBytes,
       via: this.#world.daemon,
       send: this.#link.notify,
       reply: (frame) => this.#reply(frame),
@@ -195,9 +196,17 @@ class Connection {
     this.#world.onOpen(this.#member, (...asked) => this.#session.ask(...asked), this.#session.notify);
   }
 
+  /** Whether a call has ended the process. What others run is out of reach of such a judgement. */
+  #isBlamed(): boolean {
+    const { config, state, lane, suspects } = this.#member;
+    if (config.transport !== 'stdio' || state !== 'ready' || lane.inFlight === 0) return false;
+    return suspects.died(lane.inProgress().map(({ call }) => call));
+  }
+
   #ended(why: string, isFinal: boolean): void {
     this.#why = why;
-    this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
+    if (isFinal) return this.#tell({ type: 'connection.refused', why });
+    this.#tell({ type: 'connection.closed', why, ...(this.#isBlamed() && { isBlamed: true }) });
   }
 }
 

@@ -35,6 +35,8 @@ export type SessionOptions = {
   /** Progress of a call that has ended, which is no fault of the server, or progress that goes backwards. */
   readonly onLateProgress: (line: Buffer) => void;
   readonly openMs: number;
+  /** A longer answer to a question is not sent; an error is, in its place. */
+  readonly maxSendBytes: () => number;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
   /** The name of this daemon: a daemon that is configured to serve itself is recognized by it. */
@@ -64,6 +66,10 @@ const CAPABILITIES = {
 /** Further questions of a server that has so many open are refused. */
 const MAX_ASKS = 1_000;
 const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
+
+const TOO_LARGE = Buffer.from(
+  JSON.stringify({ code: -32603, message: 'the answer is larger than x-troupe.maxSendBytes of this server allows' }),
+);
 
 export class ServerSession {
   /** Sends a request of our own. */
@@ -173,7 +179,7 @@ export class ServerSession {
   }
 
   #asked(id: string, method: string, params: Buffer, origin: string | undefined): void {
-    const { reply, onAsk } = this.#options;
+    const { reply, onAsk, maxSendBytes } = this.#options;
     if (method === 'ping') return reply(resultFrame(id, EMPTY));
     if (this.#questions.size >= MAX_ASKS || this.#questions.has(id)) return reply(errorFrame(id, TOO_MANY));
     const question = new AbortController();
@@ -182,7 +188,8 @@ export class ServerSession {
     const answer = (given: Answer): void => {
       if (this.#questions.get(id) !== question) return; // withdrawn, and perhaps the id given to another question
       this.#questions.delete(id);
-      reply(given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error));
+      const frame = given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error);
+      reply(frame.length <= maxSendBytes() ? frame : errorFrame(id, TOO_LARGE));
     };
     onAsk({
       method,
