@@ -107,6 +107,8 @@ const server = setup({
   guards: {
     headsFor: ({ context }, next: Destination) => context.next === next,
     isRemote: ({ context }) => context.spec.isRemote,
+    // One that must never restart does not restart for this either.
+    isExcused: ({ context }, isBlamed: boolean) => isBlamed && context.spec.restart.intensity > 0,
     mayRestart: ({ context }) => context.recent < context.spec.restart.intensity,
   },
   delays: {
@@ -157,7 +159,7 @@ export const serverMachine = server.createMachine({
       on: {
         'connection.closed': [
           {
-            guard: ({ event }) => event.isBlamed === true,
+            guard: { type: 'isExcused', params: ({ event }) => event.isBlamed === true },
             target: 'waiting',
             actions: [{ type: 'blame', params: ({ event }) => event.why }, 'countBlamed'],
           },

@@ -229,3 +229,18 @@ it('asks a silent server whether it is there, one that is ill ever more seldom, 
   say({ type: 'connection.unreachable', why: 'refused' });
   expect([state(), context().why]).toEqual(['waiting.resting', 'refused']);
 });
+
+it('is restarted for ever after deaths that a call is to blame for, unless it must never be', () => {
+  const blamed = { ...died, isBlamed: true };
+  const { clock, state, say, tell, context } = stage(comesUp);
+  tell('start');
+  for (let death = 1; death <= 20; death++) {
+    say(blamed);
+    clock.increment(100);
+    expect([state(), context().restarts, context().recent]).toEqual(['up.ready.heard', death, 0]);
+  }
+  const fragile = stage(comesUp, { ...spec, restart: { ...spec.restart, intensity: 0 } });
+  fragile.tell('start');
+  fragile.say(blamed);
+  expect(fragile.state()).toBe('failed');
+});
