@@ -32,15 +32,26 @@ export type ServerCommand =
   | { type: 'remove' }
   | { type: 'wanted' }
   | { type: 'login.done' };
-export type ToConnection = { type: 'drain' } | { type: 'close' };
+export type ToConnection = { type: 'drain' } | { type: 'close' } | { type: 'probe' };
 export type FromConnection =
   | { type: 'connection.ready' }
+  /** The server has said something, whatever it was. */
+  | { type: 'connection.heard' }
+  /** Nothing was heard of it for a while, or a call was not answered: it may be asked whether it is there. */
+  | { type: 'connection.silent' }
+  /** It is there, but cannot answer now; it may want to be left alone for a time, and is asked every so often. */
+  | { type: 'connection.ill'; why: string; everyMs: number; retryMs: number }
+  /** It is there, and does not know what it was asked. */
+  | { type: 'connection.deaf' }
+  /** A call did not get through to it. */
+  | { type: 'connection.unreachable'; why: string }
   | { type: 'connection.drained' }
   | { type: 'connection.quiet' }
   | { type: 'connection.refused'; why: string }
   | { type: 'connection.unauthorized'; why: string }
   | { type: 'connection.short'; why: string }
-  | { type: 'connection.closed'; why: string };
+  /** `isBlamed`: a call has ended it, which is not the server's own failure. */
+  | { type: 'connection.closed'; why: string; isBlamed?: boolean };
 export type ServerEvent = ServerCommand | FromConnection | { type: 'restart.forgotten' };
 
 type ConnectionCrashed = ErrorActorEvent<unknown, 'connection'>;
@@ -52,12 +63,17 @@ type Context = {
   /** Attempts in a row for which the machine had too little of something, as far as their number matters. */
   shortages: number;
   why: string;
+  /** How long a server that is ill is left alone before it is asked again. */
+  restMs: number;
 };
 
 /** An outage is not made worse by callers: so long passes at least between two attempts that they want. */
 const HURRY_MS = 100;
 /** The waits between attempts while the machine is short of something. No fault of the server's, so it is tried without end. */
 const SHORTAGE_MS = [250, 500, 1_000, 2_000];
+
+/** A server that is ill is asked ever more seldom, but at least so often. */
+const LONGEST_REST_MS = 600_000;
 
 const notProvided = () => {
   throw new Error('server: the connection was not provided');
@@ -78,12 +94,19 @@ const server = setup({
     countShortage: assign({ shortages: ({ context }) => Math.min(context.shortages + 1, SHORTAGE_MS.length) }),
     endShortage: assign({ shortages: 0 }),
     forgive: assign({ recent: 0, why: '' }),
+    recover: assign({ why: '', restMs: 0 }),
+    restLonger: assign({
+      restMs: ({ context }, { everyMs, retryMs }: { everyMs: number; retryMs: number }) =>
+        Math.min(Math.max(everyMs, 2 * context.restMs, retryMs), LONGEST_REST_MS),
+    }),
+    probeConnection: sendTo('connection', { type: 'probe' }),
     drainConnection: sendTo('connection', { type: 'drain' }),
     closeConnection: sendTo('connection', { type: 'close' }),
     countRestart: assign({
       restarts: ({ context }) => context.restarts + 1,
       recent: ({ context }) => context.recent + 1,
     }),
+    countBlamed: assign({ restarts: ({ context }) => context.restarts + 1 }),
     // Forgetting each restart one period later makes `recent` a sliding window that needs no clock.
     forgetLater: raise({ type: 'restart.forgotten' }, { delay: 'period' }),
     forgetRestart: assign({ recent: ({ context }) => Math.max(0, context.recent - 1) }),
@@ -91,6 +114,8 @@ const server = setup({
   guards: {
     headsFor: ({ context }, next: Destination) => context.next === next,
     isRemote: ({ context }) => context.spec.isRemote,
+    // One that must never restart does not restart for this either.
+    isExcused: ({ context }, isBlamed: boolean) => isBlamed && context.spec.restart.intensity > 0,
     mayRestart: ({ context }) => context.recent < context.spec.restart.intensity,
   },
   delays: {
@@ -100,12 +125,14 @@ const server = setup({
     period: ({ context }) => context.spec.restart.periodMs,
     backoff: ({ context: { spec, recent, shortages } }) =>
       shortages > 0 ? nth(SHORTAGE_MS, shortages) : nth(spec.restart.backoffMs, recent),
+    rest: ({ context }) => context.restMs,
     hurry: ({ context: { spec } }) => Math.min(spec.restart.backoffMs[0] ?? 0, HURRY_MS),
   },
 });
 
 /** The wait before the attempt of that number; the last one is for all that follow. */
-const nth = (waits: readonly number[], attempt: number): number => waits[Math.min(attempt, waits.length) - 1] ?? 0;
+const nth = (waits: readonly number[], attempt: number): number =>
+  waits[Math.max(Math.min(attempt, waits.length), 1) - 1] ?? 0;
 
 const headFor = (next: Destination) => ({ type: 'headFor', params: next }) as const;
 
@@ -127,7 +154,7 @@ const leaving = {
 
 export const serverMachine = server.createMachine({
   id: 'server',
-  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '' }),
+  context: ({ input }) => ({ spec: input, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '', restMs: 0 }),
   initial: 'stopped',
   on: { 'restart.forgotten': { actions: 'forgetRestart' } },
   states: {
@@ -142,7 +169,14 @@ export const serverMachine = server.createMachine({
       },
       initial: 'opening',
       on: {
-        'connection.closed': { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
+        'connection.closed': [
+          {
+            guard: { type: 'isExcused', params: ({ event }) => event.isBlamed === true },
+            target: 'waiting',
+            actions: [{ type: 'blame', params: ({ event }) => event.why }, 'countBlamed'],
+          },
+          { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
+        ],
         // A server that speaks no version of ours, or a command that does not exist, will not mend by trying again.
         'connection.refused': { target: 'failed', actions: { type: 'blame', params: ({ event }) => event.why } },
         'connection.short': {
@@ -163,12 +197,49 @@ export const serverMachine = server.createMachine({
           after: { open: { target: '#server.down', actions: { type: 'blame', params: 'did not open in time' } } },
         },
         ready: {
-          entry: [{ type: 'blame', params: '' }, 'endShortage'],
+          entry: 'endShortage',
+          exit: 'recover',
           on: {
             stop: { target: 'draining', actions: headFor('stopped') },
             restart: { target: 'draining', actions: headFor('up') },
             remove: { target: 'draining', actions: headFor('gone') },
             'connection.quiet': { target: 'draining', actions: headFor('asleep') },
+          },
+          initial: 'heard',
+          states: {
+            heard: {
+              entry: 'recover',
+              on: { 'connection.silent': 'probed', 'connection.unreachable': 'probed' },
+            },
+            // Silence ends this state too: the connection then says that it is closed.
+            probed: {
+              entry: 'probeConnection',
+              on: {
+                'connection.heard': 'heard',
+                'connection.ill': {
+                  target: 'ill',
+                  actions: [
+                    { type: 'blame', params: ({ event }) => event.why },
+                    { type: 'restLonger', params: ({ event }) => event },
+                  ],
+                },
+                'connection.deaf': 'unasked',
+              },
+            },
+            ill: {
+              after: { rest: 'probed' },
+              on: { 'connection.heard': 'heard', 'connection.unreachable': 'probed' },
+            },
+            // What it was asked it does not know, so only its calls tell whether it is there.
+            unasked: {
+              entry: 'recover',
+              on: {
+                'connection.unreachable': {
+                  target: '#server.down',
+                  actions: { type: 'blame', params: ({ event }) => event.why },
+                },
+              },
+            },
           },
         },
         draining: {

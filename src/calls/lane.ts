@@ -132,13 +132,18 @@ export class Lane implements Owner {
     this.#lastActiveAt = this.#requests.world.now();
     // A lane that it comes from may have limited its patience; a lane that is in an outage limits it anew.
     if (request.deadline < patienceOf(request)) request.deadline = patienceOf(request);
-    if (!this.#takesCalls()) return void this.#drive(request, 'refuse');
+    // Also a call that does not wait for a server in an outage is a reason to try it again.
+    const isHeld = this.#gate.mode === 'hold';
+    if (!this.#takesCalls()) {
+      this.#drive(request, 'refuse');
+      return isHeld ? this.#options.onWanted() : undefined;
+    }
     const mayPass = this.#pauses === 0 ? this.#queue.length === 0 : !canAsk(request.call);
     if (mayPass && this.canSend()) return this.#send(request);
     if (this.#queue.length >= this.#settings.maxQueued)
       return this.#refuse(request, this.#say.busy(this.#queue.length));
     this.#drive(request, 'queue');
-    if (this.#gate.mode === 'hold') this.#options.onWanted();
+    if (isHeld) this.#options.onWanted();
   }
 
   /** The request that has waited longest. */

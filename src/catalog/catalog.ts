@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { isInstance } from '../config/names.ts';
+import type { Failure } from '../protocol/failures.ts';
 import { elements } from '../protocol/json.ts';
 import type { Store } from '../store/store.ts';
 import { type Entry, entryOf } from './fetch.ts';
@@ -16,7 +17,10 @@ export type Listing = {
   readonly isFresh: boolean;
   /** What the server's result has beside the list, such as `_meta`; not kept for the next start. */
   readonly others: Buffer;
+  /** Why it could not be read when it last was to be, and what whoever asks for it is told. */
+  readonly trouble?: Trouble;
 };
+export type Trouble = { readonly why: string; readonly failure: Failure };
 export type Catalog = ReturnType<typeof createCatalog>;
 
 type Row = { server: string; kind: string; body: Buffer; hash: string };
@@ -52,19 +56,23 @@ export function createCatalog(store: Store) {
       const hash = createHash('sha256').update(body).digest('base64url');
       const before = listings.get(server)?.[kind];
       const isSame = before?.hash === hash;
-      put(server, kind, { ...(isSame ? before : listing(entries, hash)), isFresh: true, others });
+      put(server, kind, { ...(isSame ? untroubled(before) : listing(entries, hash)), isFresh: true, others });
       if (isSame) return false;
       // Instances come and go with principals and sessions; the lists of one are read whenever it opens.
       if (!isInstance(server) && body.length <= MAX_STORED_BYTES)
         store.write('putCatalog', [server, kind, body, hash, Date.now()]);
       return true;
     },
+    /** It could not be read: what was known of it stands, but may be out of date. */
+    fail(server: string, kind: Kind, trouble: Trouble): void {
+      put(server, kind, { ...(listings.get(server)?.[kind] ?? NOTHING), isFresh: false, trouble });
+    },
     get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
     /** The server was down, or its settings changed: its lists stand, but are not fresh until they are read again. */
     expire(server: string): void {
       for (const kind of ALL_KINDS) {
         const known = listings.get(server)?.[kind];
-        if (known?.isFresh) put(server, kind, { ...known, isFresh: false });
+        if (known?.isFresh || known?.trouble) put(server, kind, { ...untroubled(known), isFresh: false });
       }
     },
     /** Tells of every list that was read, changed or not, or is no longer fresh. Returns how to hear no more of it. */
@@ -78,6 +86,10 @@ export function createCatalog(store: Store) {
       if (!isInstance(server)) store.write('deleteCatalog', [server]);
     },
   };
+}
+
+function untroubled({ trouble: _, ...known }: Listing): Listing {
+  return known;
 }
 
 function listing(entries: readonly Entry[], hash: string): Omit<Listing, 'isFresh' | 'others'> {

@@ -60,6 +60,13 @@ const sampling = z.strictObject({
 });
 export type SamplingBudget = Readonly<z.output<typeof sampling>>;
 
+/**
+ * Servers built on the SDK end when more than 10 MiB without a newline have come in, the chunk included that brings the end of a
+ * line and the beginning of the next: of 64 KiB at most.
+ */
+const SDK_READS_BYTES = 10 * MIB - 64 * 1024;
+const sendBytes = size(16 * 1024, 1024 * MIB);
+
 const settings = z.strictObject({
   share: z.enum(['principal', 'all', 'session']).prefault('principal'),
   timeoutMs: duration(1).prefault('60s'),
@@ -83,6 +90,7 @@ const settings = z.strictObject({
     })
     .prefault('minimal'),
   maxFrameBytes: size(1024, 1024 * MIB).prefault('16MB'),
+  maxSendBytes: sendBytes.prefault(SDK_READS_BYTES),
   tools,
   /** Methods that MCP does not have and hosts may send; `auto` is all, unless rules restrict the server's tools. */
   methods: z
@@ -147,7 +155,7 @@ export const remoteSchema = z.looseObject({
   headers: z.record(headerName, headerValue).exactOptional(),
   disabled: z.boolean().exactOptional(),
   'x-troupe': settings
-    .extend({ oauth: oauthSchema.prefault({}) })
+    .extend({ oauth: oauthSchema.prefault({}), maxSendBytes: sendBytes.prefault('64MB') })
     .refine(isWithinLongest, TOO_LONG)
     .meta({ id: 'RemoteSettings' })
     .prefault({}),

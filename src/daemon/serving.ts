@@ -60,9 +60,7 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     world: realWorld,
     openAsk: asking.wait,
     noteVisits: asking.noteVisits,
-    wake: ({ name, state }) => {
-      if (state === 'asleep' || state === 'waiting') fleet.tell(name, { type: 'wanted' });
-    },
+    wake: (member) => fleet.want(member),
   });
   const fleet = new Fleet({
     catalog,
@@ -156,9 +154,18 @@ function upkeepOf(
   events: Events,
   { hosting, asking }: { readonly hosting: () => Hosting; readonly asking: () => Asking },
 ) {
-  const lists = createLists(catalog, (member, kind) => {
-    events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
-    hosting().changed();
+  const lists = createLists({
+    catalog,
+    onChange(member, kind) {
+      events.listChanged(member, kind, catalog.get(member.name, kind).entries.length);
+      hosting().changed();
+    },
+    onTrouble(member, kind) {
+      // What the server said is for whoever asks for the list: hosts of other principals may hear this too.
+      const data = `the ${kind} of ${member.server} are not listed: they could not be read; troupe status says why`;
+      const params = Buffer.from(JSON.stringify({ level: 'warning', logger: 'troupe', data }));
+      hosting().news.log(member, 'warning', params, { to: 'everyone' });
+    },
   });
   return new Upkeep({
     lists,

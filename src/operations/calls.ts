@@ -2,7 +2,7 @@
 // the failure as the call met it.
 
 import { randomUUID } from 'node:crypto';
-import { type Failure, TroupeError } from '../protocol/failures.ts';
+import { type Failure, failing, TroupeError, thrownWhole } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import { hasName, isCall, rowOf } from '../protocol/methods.ts';
 import type { Fleet } from '../servers/fleet.ts';
@@ -66,14 +66,9 @@ export const cancelCall = (
   { principal = OWNER }: Caller,
 ): boolean => fleet.cancel(principal, requestId, 'the caller cancelled it');
 
-/** A failure thrown whole, with what a server said itself. */
-export const failing = (failure: Failure): TroupeError =>
-  new TroupeError(failure.code, failure.message, { cause: { failure } });
-
 /** The failure that was thrown whole, or the one that a thrown sentence is. */
 export function thrownFailure(error: unknown): Failure {
   if (!(error instanceof TroupeError))
     return { code: 'internal', delivery: 'not sent', message: error instanceof Error ? error.message : String(error) };
-  const { failure } = (error.cause ?? {}) as { failure?: Failure };
-  return failure ?? { code: error.code, delivery: 'not sent', message: error.message };
+  return thrownWhole(error) ?? { code: error.code, delivery: 'not sent', message: error.message };
 }

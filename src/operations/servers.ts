@@ -3,7 +3,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { ALL_KINDS, isKind, KINDS, type Kind } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
-import { TroupeError } from '../protocol/failures.ts';
+import { failing, TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import { mustOffer } from '../servers/policy.ts';
@@ -69,17 +69,24 @@ export function kindOf({ fields: { kind, server } }: Given): { kind: Kind; serve
   return { kind: kind as Kind, ...(server !== undefined && { server: String(server) }) };
 }
 
-/** The definitions as their servers wrote them, and which servers have not been heard of yet. */
-export function listAll({ fleet, catalog }: Servers, kind: Kind, server?: string): Json<Listed> {
+/** The definitions as their servers wrote them, and which servers have not been heard of yet, or give no list. */
+export async function listAll({ fleet, catalog }: Servers, kind: Kind, server?: string): Promise<Json<Listed>> {
   const members = server === undefined ? fleet.members() : [knownServer(fleet, server)];
   const own = members.filter((member) => member.name === member.server);
+  await Promise.all(own.map((member) => lookAgain(fleet, member, kind)));
   const items = own.flatMap(({ name }) =>
     catalog.get(name, kind).entries.map(({ bytes }) => `{"server":${JSON.stringify(name)},"item":${bytes.toString()}}`),
   );
   const missing = own
     .filter(({ name }) => catalog.get(name, kind).hash === '')
-    .map(({ name, state, why }) => ({ server: name, state, why }));
+    .map(({ name, state, why }) => ({ server: name, state, why: catalog.get(name, kind).trouble?.why ?? why }));
   return Buffer.from(`{"items":[${items.join(',')}],"missing":${JSON.stringify(missing)}}`);
+}
+
+/** A server in an outage is tried again, and a list that could not be read is read again. */
+async function lookAgain(fleet: Fleet, member: Member, kind: Kind): Promise<void> {
+  fleet.expect(member);
+  await member.relist?.(kind);
 }
 
 export type ListPage = {
@@ -90,17 +97,19 @@ export type ListPage = {
 };
 
 /** One page of what the caller's own process offers, or else of what is known of the server. */
-export function listPage(
+export async function listPage(
   { fleet, catalog }: Servers,
   { server, kind, cursor, maxBytes }: ListPage,
   { principal = OWNER }: Caller,
-): Buffer {
+): Promise<Buffer> {
   if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
   const member = fleet.knownFor(server, principal);
+  if (member) await lookAgain(fleet, member, kind);
   const own = catalog.get(member?.name ?? server, kind);
   const listing = own.hash ? own : catalog.get(server, kind);
   mustOffer(member, KINDS[kind].method);
   // A list that was never read is not an empty one.
+  if (!listing.hash && own.trouble) throw failing(own.trouble.failure);
   if (!listing.hash && member?.state !== 'ready')
     throw new TroupeError(
       'unavailable',
@@ -139,6 +148,6 @@ function listenerOf(fleet: Fleet, { server, subscriber }: Listening, { principal
   const member = fleet.memberFor(server, principal);
   if (!member) throw new TroupeError('unknownServer', `there is no server ${server}`);
   mustOffer(member, 'resources/subscribe');
-  if (member.state === 'asleep') fleet.tell(member.name, { type: 'wanted' });
+  fleet.want(member);
   return { member, holder: `${principal} ${subscriber}` };
 }

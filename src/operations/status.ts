@@ -2,6 +2,7 @@
 
 import type { Bus } from '../bus/bus.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import { ALL_KINDS } from '../catalog/kinds.ts';
 import { VERSION } from '../protocol/version.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
@@ -97,6 +98,10 @@ export function environmentOf(bus: Pick<Bus, 'environment'>, http: HttpStatus, t
   }
 }
 
+/** What is wrong with a server now, though it may be ready: it is ill, or a list of it cannot be read. */
+const troubleOf = (member: Member, catalog: Catalog): string | undefined =>
+  member.why || ALL_KINDS.map((kind) => catalog.get((member.first ?? member).name, kind).trouble?.why).find(Boolean);
+
 export function serverStatus(member: Member, catalog: Catalog) {
   const { name, state, since, pid, restarts, lane, lastError, facts, calls, errors, first, pool } = member;
   const count = (kind: Parameters<Catalog['get']>[1]) => catalog.get((first ?? member).name, kind).entries.length;
@@ -110,6 +115,7 @@ export function serverStatus(member: Member, catalog: Catalog) {
     inFlight: lane.inFlight,
     queued,
     lastError: lastError || null,
+    trouble: troubleOf(member, catalog) ?? null,
     protocolVersion: facts?.era ?? null,
     serverInfo: facts ? { name: facts.name, version: facts.version } : null,
     tools: count('tools'),

@@ -1,9 +1,9 @@
 // Tasks over the control socket: what the owner orders is the owner's own. A result leaves as the bytes that were kept, and a
 // failure as the one that the call would have met.
 
+import { failing } from '../protocol/failures.ts';
 import { member, spansOf, stringOf } from '../protocol/json.ts';
 import type { Order, Tasks } from '../tasks/task.ts';
-import { failing } from './calls.ts';
 import { type Caller, type Given, invalid, numberOf, OWNER, textOf } from './parameters.ts';
 
 const LONGEST_KEY = 256;

@@ -36,6 +36,8 @@ export type Failure = {
   readonly state?: string;
   /** The server's own JSON-RPC error object, byte for byte, when it rejected the request itself. */
   readonly error?: Buffer;
+  /** A remote server answered the request with this status, and may have said how long it wants to be left alone. */
+  readonly http?: { readonly status: number; readonly retryMs?: number };
 };
 
 /** The JSON-RPC error object of a failure: the server's own bytes if it sent one, else ours. */
@@ -84,6 +86,14 @@ export class TroupeError extends Error {
 
 export const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** A failure thrown whole, with what a server said itself. */
+export const failing = (failure: Failure, message = failure.message): TroupeError =>
+  new TroupeError(failure.code, message, { cause: { failure } });
+
+/** The failure that was thrown whole, if it was. */
+export const thrownWhole = (error: TroupeError): Failure | undefined =>
+  (error.cause as { failure?: Failure } | undefined)?.failure;
+
 /**
  * What a caller is told of a thrown error. The sentence of a TroupeError is written for callers; file names and bugs are for
  * the daemon's owner only: an outage of the database stands in the status, and `onFault` is given every other error.
@@ -97,6 +107,8 @@ export function failureOf(
     onFault(error);
     return { code: 'internal', delivery, message: FAULT };
   }
+  const whole = thrownWhole(error);
+  if (whole) return whole;
   const { code, message } = error;
   if (code !== 'unavailable' && code !== 'internal') return { code, delivery, message };
   if (NAMES_A_FILE.test(message)) return { code, delivery, message: NO_DATABASE };

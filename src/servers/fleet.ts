@@ -24,7 +24,8 @@ import { type Member, newMember } from './member.ts';
 import { refusal } from './policy.ts';
 import { createInteractive, createPools } from './pools.ts';
 import { Projection, REMOVED } from './projection.ts';
-import { specOf } from './states.ts';
+import { meaningOf, specOf } from './states.ts';
+import { Suspects } from './suspects.ts';
 
 /** The permission that a call needs, as the layer of questions knows it. `member` is the process that the call would go to. */
 export type Permissions = {
@@ -63,6 +64,7 @@ export class Fleet {
   readonly #options: FleetOptions;
   readonly #members = new Map<string, Member>();
   readonly #actor: ActorRefFrom<typeof fleetMachine>;
+  readonly #suspects = new Map<string, Suspects>();
   readonly #watchers = new Set<(member: Member) => void>();
   readonly #requests: ReturnType<typeof createRequests>;
   readonly #instances: Instances;
@@ -186,8 +188,9 @@ export class Fleet {
     if (call.onElicited && !outcome.ok) this.#options.permissions.noteVisits(member, call, outcome);
     call.settle(outcome);
     if (call.door !== 'troupe') {
+      if (outcome.ok && member.suspects.size > 0) member.suspects.acquit(call);
       // A server with other calls in flight may be too busy to answer a ping, and those calls have deadlines of their own.
-      if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.probe?.();
+      if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.doubt?.();
       if (!isRecorded) this.#record(member, request, outcome);
     }
     member.pool?.pump();
@@ -260,8 +263,20 @@ export class Fleet {
   /** A command to the first process of a pool is meant for all: further ones are stopped, and come again when they are needed. */
   tell(name: string, command: Told): void {
     const member = this.#members.get(name);
+    if (command.type === 'start' || command.type === 'restart') member?.suspects.clear();
     if (command.type === 'stop' || command.type === 'restart') if (member && !member.first) member.pool?.alone();
     this.#tell(name, command);
+  }
+
+  /** Somebody wants the server: one that sleeps wakes up, and one in an outage is tried at once. */
+  want({ name, state }: Member): void {
+    if (state !== 'ready' && state !== 'opening') this.#tell(name, { type: 'wanted' });
+  }
+
+  /** Somebody is here who may want it soon: one that sleeps sleeps on. */
+  expect(member: Member): void {
+    const { isAtRest, isLeaving } = meaningOf(member.state);
+    if (!isAtRest && !isLeaving) this.want(member);
   }
 
   launch(config: ServerConfig): Member {
@@ -295,6 +310,7 @@ export class Fleet {
 
   #launch(name: string, config: ServerConfig, onBehalfOf?: string, first?: Member): Member {
     const member = this.#members.get(name) ?? this.#enlist(name, config, onBehalfOf, first);
+    if (member.config !== config && !first) member.suspects.clear();
     member.config = config;
     member.lane.retune(config.settings);
     this.#pools.review(member);
@@ -303,9 +319,11 @@ export class Fleet {
   }
 
   #enlist(name: string, config: ServerConfig, onBehalfOf: string | undefined, first: Member | undefined): Member {
-    const laneOptions = this.#laneOptions(name, config, () => member);
+    const laneOptions = this.#laneOptions(config, () => member);
     const logger = this.#options.logger.child({ server: name });
-    const member: Member = newMember({ name, config, lane: createLane(laneOptions), logger, onBehalfOf, first });
+    const lane = createLane(laneOptions);
+    const suspects = this.#suspectsOf(config.name);
+    const member: Member = newMember({ name, config, lane, logger, suspects, onBehalfOf, first });
     this.#members.set(name, member);
     if (!first)
       this.#pools.admit(member, () =>
@@ -314,7 +332,13 @@ export class Fleet {
     return member;
   }
 
-  #laneOptions(name: string, config: ServerConfig, member: () => Member): LaneOptions {
+  #suspectsOf(server: string): Suspects {
+    const known = this.#suspects.get(server) ?? new Suspects(this.#options.world ?? realWorld);
+    this.#suspects.set(server, known);
+    return known;
+  }
+
+  #laneOptions(config: ServerConfig, member: () => Member): LaneOptions {
     const { permissions, catalog } = this.#options;
     return {
       server: config.name,
@@ -332,9 +356,7 @@ export class Fleet {
       onSettled: (request, outcome, isRecorded) => this.#settled(member(), request, outcome, isRecorded),
       onAttempt: (request, outcome) => this.#record(member(), request, outcome),
       onLeft: () => member().pool?.pump(),
-      onWanted: () => {
-        if (member().state !== 'opening') this.#tell(name, { type: 'wanted' });
-      },
+      onWanted: () => this.want(member()),
     };
   }
 
@@ -363,6 +385,7 @@ export class Fleet {
     const { name, server, first, pool } = member;
     this.#members.delete(name);
     pool?.pump();
+    if (name === server) this.#suspects.delete(server);
     if (name === server) this.#requests.sendAway(name, REMOVED);
     if (isInstance(name) && !first) this.#options.catalog.forget(name); // the lists of a tenant that has left are of no use
   }

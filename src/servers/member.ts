@@ -5,10 +5,12 @@ import type { Logger } from 'pino';
 import type { Lane } from '../calls/lane.ts';
 import type { InFlight } from '../calls/request.ts';
 import type { Facts } from '../catalog/facts.ts';
+import type { Kind } from '../catalog/kinds.ts';
 import type { ServerConfig } from '../config/schema.ts';
 import { Homes } from './homes.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import type { Suspects } from './suspects.ts';
 
 /** The processes among which the calls of one tenant are spread, as a member sees them. */
 export type MemberPool = {
@@ -46,6 +48,8 @@ export type Member = {
   readonly lane: Lane;
   readonly logger: Logger;
   readonly subscriptions: Subscriptions;
+  /** Shared by all processes of the server. */
+  readonly suspects: Suspects;
   facts: Facts | undefined;
   pid: number | undefined;
   state: ServerState;
@@ -55,8 +59,10 @@ export type Member = {
   restarts: number;
   calls: number;
   errors: number;
-  /** Asks the server whether it still answers; a connection provides it while there is one. */
-  probe: (() => void) | undefined;
+  /** Tells the server's chart that the server may answer no more; a connection provides it while there is one. */
+  doubt: (() => void) | undefined;
+  /** Reads a list once more that could not be read; provided once the lists of the server are kept. */
+  relist: ((kind: Kind) => Promise<void>) | undefined;
   /** Sends a notification, unless the server does not read; a connection provides it while it is open. */
   notify: ((method: string, params: Buffer) => void) | undefined;
 };
@@ -68,12 +74,12 @@ export const OWNER = '_';
 export const principalOf = (instance: string): string =>
   instance.includes('@') ? instance.slice(instance.indexOf('@') + 1) : OWNER;
 
-type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger'> & {
+type NewMember = Pick<Member, 'name' | 'config' | 'lane' | 'logger' | 'suspects'> & {
   readonly onBehalfOf: string | undefined;
   readonly first?: Member | undefined;
 };
 
-export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: NewMember): Member => ({
+export const newMember = ({ name, config, lane, logger, suspects, onBehalfOf, first }: NewMember): Member => ({
   name,
   server: config.name,
   principal: principalOf(name),
@@ -86,6 +92,7 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   lane,
   logger,
   subscriptions: createSubscriptions(),
+  suspects,
   facts: undefined,
   pid: undefined,
   state: 'stopped',
@@ -95,6 +102,7 @@ export const newMember = ({ name, config, lane, logger, onBehalfOf, first }: New
   restarts: 0,
   calls: 0,
   errors: 0,
-  probe: undefined,
+  doubt: undefined,
+  relist: undefined,
   notify: undefined,
 });

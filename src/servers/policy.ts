@@ -10,9 +10,25 @@ import { type Failure, type FailureCode, TroupeError } from '../protocol/failure
 import { hasName, rowOf } from '../protocol/methods.ts';
 import type { Member } from './member.ts';
 
+/** More than we put around the params of a call: its id, its method, a progress token, that it is a task. */
+const FRAME_BYTES = 4_096;
+
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
   if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
-  const { server, facts } = member;
+  const { server, facts, suspects } = member;
+  const { maxSendBytes } = member.config.settings;
+  if (call.params.length + FRAME_BYTES > maxSendBytes)
+    return unsent(
+      server,
+      'tooLarge',
+      `${call.name || call.method} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
+    );
+  if (suspects.size > 0 && suspects.isGuilty(call))
+    return unsent(
+      server,
+      'rejected',
+      `this call has ended ${server} twice; it is not sent again: change it, wait ten minutes, or run troupe restart ${server}`,
+    );
   if (call.method === 'tools/call' && !isAllowed(member, call.name))
     return unsent(
       server,

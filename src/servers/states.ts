@@ -118,7 +118,10 @@ export const isPassing = (state: string): boolean =>
   Object.hasOwn(STATES, state) && !meaningOf(state as ServerState).isDown && state !== 'ready';
 
 export function stateOf({ value }: ServerSnapshot): ServerState {
-  if (typeof value === 'object') return 'up' in value ? value.up : 'waiting';
+  if (typeof value === 'object') {
+    if (!('up' in value)) return 'waiting';
+    return typeof value.up === 'object' ? 'ready' : value.up;
+  }
   if (value === 'needsLogin') return 'needs login';
   return value === 'gone' || value === 'down' || value === 'closed' ? 'stopped' : value;
 }

@@ -30,7 +30,7 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
     const process = fleet.homeFor(server, principal, session);
     if (!process) throw new TroupeError('unknownServer', `server ${server} was removed`);
     mustOffer(process, 'resources/subscribe');
-    if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
+    fleet.want(process);
     await process.subscriptions.add(uri, listener, Number.POSITIVE_INFINITY);
     subscriptions.set(keyOf(server, uri), { server, uri });
   }

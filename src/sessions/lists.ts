@@ -2,6 +2,7 @@
 
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
+import { failing } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
@@ -28,8 +29,10 @@ export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts,
     /** The endpoint of one server waits for the server's first list; an endpoint of many waits for none. */
     async page(kind: Kind, params: Buffer): Promise<Buffer> {
       const value = member(params, 'cursor');
-      const process = isMany(viewer.scope) ? undefined : fleet.knownFor(viewer.scope, viewer.principal, viewer.session);
-      if (process) await firstList(process, kind);
+      const processes = scopes.members(viewer);
+      for (const process of processes) fleet.expect(process);
+      if (isMany(viewer.scope)) for (const process of processes) void process.relist?.(kind);
+      else for (const process of processes) await firstList(process, kind);
       const page = view().page(kind, value && (stringOf(value) ?? ''), PAGE_BYTES);
       const announced = kind === 'templates' ? 'resources' : kind;
       if (!value) known[announced] = hashOf(announced);
@@ -58,7 +61,7 @@ export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts,
 
 export type FirstListsOptions = {
   readonly world: World;
-  readonly fleet: Pick<Fleet, 'tell'>;
+  readonly fleet: Pick<Fleet, 'want'>;
   readonly catalog: Pick<Catalog, 'get' | 'watch'>;
 };
 
@@ -72,18 +75,23 @@ type Awaited = {
 
 const PATIENCE_MS = 15_000;
 
-/** Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. */
+/**
+ * Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. It
+ * rejects when the server gives no list, with the server's own error where it has said one.
+ */
 export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
   const awaited = new Map<string, Awaited>();
   const stopListening = catalog.watch(look);
 
   const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
     catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
+  const troubleOf = ({ name }: Member, kind: Kind) => catalog.get(name, kind).trouble;
 
   function look(): void {
     for (const { process, kind, resolve } of awaited.values()) {
-      if (isKnown(process, kind) || !meaningOf(process.state).isComing) resolve();
-      else if (process.state === 'asleep') fleet.tell(process.name, { type: 'wanted' });
+      const isOver = isKnown(process, kind) || troubleOf(process, kind) || !meaningOf(process.state).isComing;
+      if (isOver) resolve();
+      else if (process.state === 'asleep') fleet.want(process);
     }
   }
 
@@ -104,14 +112,25 @@ export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
     }
   }
 
+  function whenRead(process: Member, kind: Kind): Promise<void> {
+    const key = `${process.name} ${kind}`;
+    const { known } = awaited.get(key) ?? begin(key, process, kind);
+    look();
+    return known;
+  }
+
+  async function read(process: Member, kind: Kind): Promise<void> {
+    await (troubleOf(process, kind) ? process.relist?.(kind) : whenRead(process, kind));
+    const trouble = troubleOf(process, kind);
+    if (trouble && !isKnown(process, kind)) throw failing(trouble.failure);
+  }
+
   return {
     /** Undefined when the list is known already. */
     wait(process: Member, kind: Kind): Promise<void> | undefined {
-      if (isKnown(process, kind)) return undefined;
-      const key = `${process.name} ${kind}`;
-      const { known } = awaited.get(key) ?? begin(key, process, kind);
-      look();
-      return known;
+      if (!isKnown(process, kind)) return read(process, kind);
+      if (troubleOf(process, kind)) void process.relist?.(kind);
+      return undefined;
     },
     /** A server has another state. */
     changed: look,

@@ -39,7 +39,7 @@ export type SessionPorts = {
   readonly roots: Pick<Roots, 'host' | 'told'>;
   readonly tasks: Tasks;
   readonly attend: Attend;
-  /** Resolves when the list of that server is known, or when it is plain that it will not be for a while. */
+  /** Resolves when the list of that server is known, or when it is plain that it will not be for a while; rejects when it is refused. */
   readonly firstList: (member: Member, kind: Kind) => Promise<void> | undefined;
   /** The log level of a session has changed, so a server may have to say more, or less. */
   readonly setLevels: (member: Member) => void;

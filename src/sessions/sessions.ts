@@ -58,6 +58,7 @@ export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }
     const giveBack = takePlace(principal);
     const opened = await add(identity, client).finally(giveBack);
     const members = scopes.members({ scope, principal, session: id });
+    for (const each of members) ports.fleet.expect(each);
     return { session: opened.host, result: initializeResult(era, scope, members) };
   }
 

@@ -116,6 +116,7 @@ test('a server that says nothing gets every default', async () => {
       idleStopMs: 0,
       env: 'minimal',
       maxFrameBytes: 16 * 1024 * 1024,
+      maxSendBytes: 10 * 1024 * 1024 - 64 * 1024,
       tools: {},
       methods: 'auto',
       logLevel: 'info',

@@ -10,7 +10,7 @@ async function stage(state: Member['state'] = 'opening') {
   const world = simulatedWorld();
   const lists = await catalog();
   const woken: string[] = [];
-  const fleet = { tell: (name: string) => void woken.push(name) };
+  const fleet = { want: ({ name }: Member) => void woken.push(name) };
   const first = createFirstLists({ world, fleet, catalog: lists });
   const member = { name: 's', server: 's', state } as Member;
   const done: string[] = [];

@@ -11,7 +11,8 @@ function stage(share: 'session' | 'principal', most = 1_000) {
   const clock = { ms: 0 };
   const launch = (name: string, config: ServerConfig, onBehalfOf?: string): Member => {
     const lane = { idleMs: 0, queued: 0, inFlight: 1 } as Member['lane'];
-    const member = newMember({ name, config, lane, logger: {} as Member['logger'], onBehalfOf });
+    const parts = { lane, logger: {}, suspects: {} } as Pick<Member, 'lane' | 'logger' | 'suspects'>;
+    const member = newMember({ name, config, ...parts, onBehalfOf });
     members.set(name, Object.assign(member, { state: 'ready' }));
     return member;
   };

@@ -16,10 +16,9 @@ async function stage(options: { denies?: boolean; loginMs?: number } = {}) {
   const place = workplace();
   const told: string[] = [];
   const config = remote(mcp.url);
-  const since = Date.now();
   const client = await oauthClient({
     ...{ path: place.directory, ...(options.loginMs && { loginMs: options.loginMs }) },
-    members: () => (told.length > 0 ? [] : [{ name: 'guarded', config, onBehalfOf: '_', state: 'needs login', since }]),
+    members: () => (told.length > 0 ? [] : [{ name: 'guarded', config, onBehalfOf: '_', state: 'needs login' }]),
     onLogin: (name) => told.push(`login.done ${name}`),
   });
   const members: Record<string, object> = {

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
+import type { OAuthOptions } from '../../src/servers/oauth/oauth.ts';
 import { renew } from '../../src/servers/oauth/renewal.ts';
 import { createVault, type Grant } from '../../src/servers/oauth/vault.ts';
 import { createLeases } from '../../src/store/lease.ts';
@@ -16,13 +17,15 @@ import { authority, browse, resource } from '../support/authorization.ts';
 import { eventually } from '../support/eventually.ts';
 import { oauthClient, remote, request } from '../support/oauth.ts';
 
+type Server = ReturnType<OAuthOptions['members']>[number];
+
 const CALLER = fileURLToPath(new URL('../support/oauth-caller.mjs', import.meta.url));
 
 /** Somebody has logged in, with tokens of that many seconds. */
-async function stage(accessTtl: number) {
+async function stage(accessTtl: number, options: Partial<OAuthOptions> = {}) {
   const issuer = await authority({ accessTtl });
   const mcp = await resource({ authority: issuer });
-  const client = await oauthClient();
+  const client = await oauthClient(options);
   const server = remote(mcp.url);
   const authorizer = client.authorizer(server);
   const login = async () => {
@@ -142,6 +145,27 @@ it('asks a person for more scope, on top of what was granted', async () => {
   expect(asked.get('scope')?.split(' ')).toEqual(expect.arrayContaining(['mcp:read', 'mcp:write']));
   expect(await request(all.mcp.url, all.authorizer)).toBe(200);
 });
+
+it('takes no token for a login that a person has not made: what needs one waits for one', async () => {
+  const told: string[] = [];
+  const waiting: Server[] = [];
+  await using all = await stage(60, { members: () => waiting, onLogin: (name) => told.push(name) });
+  all.mcp.needed.scope = 'mcp:write';
+  expect(await request(all.mcp.url, all.authorizer)).toBe('login');
+  waiting.push({ name: 'guarded', config: all.server, onBehalfOf: '_', state: 'needs login' });
+  const { value } = all.vault.grant(all.account)!;
+  await all.vault.saveGrant(all.account, { ...value, obtainedAt: Date.now() }); // as a renewal does
+  await looked();
+  expect(told).toEqual([]);
+  await all.login();
+  expect(told).toContain('guarded');
+});
+
+/** The time within which a look for logins that were made elsewhere must have come. */
+async function looked(): Promise<void> {
+  const from = performance.now();
+  await eventually(() => expect(performance.now() - from).toBeGreaterThan(2_100));
+}
 
 it('forgets its grant at a logout', async () => {
   await using all = await stage(60);

@@ -11,6 +11,7 @@ import { Instances } from '../../src/servers/instances.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 import { createPools } from '../../src/servers/pools.ts';
 import type { ServerState } from '../../src/servers/states.ts';
+import { Suspects } from '../../src/servers/suspects.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -58,7 +59,8 @@ function stage({ pool = 3, isInteractive = true, ...more }: Record<string, unkno
     };
     const lane = createLane(options);
     const logger = { info: () => {} } as unknown as Member['logger'];
-    const member: Member = newMember({ name, config: given, lane, logger, onBehalfOf, first });
+    const suspects = new Suspects(realWorld);
+    const member: Member = newMember({ name, config: given, lane, logger, suspects, onBehalfOf, first });
     members.set(name, member);
     if (!first) pools.admit(member, () => createLane({ ...options, settings: member.config.settings }));
     turn(name, 'opening');

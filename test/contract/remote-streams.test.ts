@@ -203,3 +203,18 @@ it('reads a server that floods at its own pace, and answers calls meanwhile', as
   // Some two hundred lines a second are passed on, however many come.
   expect(far.heard.length).toBeLessThan(400 + (performance.now() - started));
 });
+
+it('comes back to a stream at a pace of its own, however soon the server wants it', async () => {
+  const at: number[] = [];
+  const script = scripted({
+    get(_, response) {
+      at.push(performance.now());
+      events(response).end(`retry: 0\nid: e${at.length}\ndata: ${log('again')}\n\n`);
+    },
+  });
+  await using web = await listen(script);
+  await using far = await remoteCast(web.url);
+  await far.until('ready');
+  await eventually(() => expect(at.length).toBeGreaterThanOrEqual(4));
+  for (const [index, time] of at.slice(1).entries()) expect(time - (at[index] ?? 0)).toBeGreaterThanOrEqual(240);
+});

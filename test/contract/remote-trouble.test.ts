@@ -156,6 +156,24 @@ it('is tried again at once when a call wants it, however long it would have wait
   expect(far.member.restarts).toBe(1);
 });
 
+it('fails, and says why, when the server speaks no version of ours', async () => {
+  const message = 'Unsupported protocol version';
+  const data = { supported: ['2026-07-28'], requested: '2025-11-25' };
+  await using web = await listen(async (request, response) => {
+    const { id } = (await bodyOf(request)) ?? {};
+    json(response, request.method === 'POST' ? 400 : 405, {
+      jsonrpc: '2.0',
+      id,
+      error: { code: -32022, message, data },
+    });
+  });
+  await using far = await remoteCast(web.url);
+  await far.until('failed');
+  expect(far.member.why).toContain('2026-07-28');
+  expect(said(await far.call('do'))).toBe('unavailable, not sent');
+  expect(far.member.restarts).toBe(0);
+});
+
 it.each(['ftp://127.0.0.1/mcp', 'http://user:s3cret@127.0.0.1/mcp', 'no url', 'ws://127.0.0.1/mcp'])(
   'does not open %s',
   async (url) => {

@@ -40,6 +40,7 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
   const onTrouble = (error: unknown) => expect.fail(String(error));
   const known = { state: 'ready', name: 's', server: 's', facts: undefined };
   const fleet = {
+    expect: () => {},
     members: () => [],
     member: () => undefined,
     knownFor: (_: string, principal: string, session: string) => ({

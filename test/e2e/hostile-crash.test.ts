@@ -67,17 +67,29 @@ test('a server that dies in a call leaves its outcome unknown, and is back for t
   });
 });
 
-test('a server that dies in every call ends as failed, and start gives it a fresh life', async () => {
+test('a call that has ended its server twice is not sent a third time, and the server is not given up for it', async () => {
   await during(async () => {
     await start('suicidal');
-    for (let death = 1; death <= 3; death++) {
+    const [ada, bob] = [{ headers: { 'Troupe-Caller': 'ada' } }, {}];
+    for (const caller of [ada, bob]) {
       await d.until('suicidal', 'ready');
-      expect((await d.request('troupe.call.suicidal.die', { code: 7 })).code).toBe(502);
+      expect((await d.request('troupe.call.suicidal.die', { code: 7 }, caller)).code).toBe(502);
+      expect((await d.request('troupe.call.suicidal.echo', { message: 'on' })).data.content[0].text).toBe('on');
     }
-    const { lastError } = await d.until('suicidal', 'failed');
-    expect(lastError).toBe('exited with code 7');
-    expect(await d.request('troupe.call.suicidal.echo')).toMatchObject(refusedBy('suicidal', 'failed'));
-    await start('suicidal');
+    for (const caller of [ada, bob]) {
+      const refused = await d.request('troupe.call.suicidal.die', { code: 7 }, caller);
+      expect(refused.data.data.troupe).toMatchObject({ code: 'rejected', delivery: 'not sent' });
+      expect(refused.error).toContain('this call has ended suicidal twice; it is not sent again');
+    }
+    // Each call that ends it is another one, and it still is not the server that is given up.
+    for (const code of [8, 9, 10]) {
+      await d.until('suicidal', 'ready');
+      expect((await d.request('troupe.call.suicidal.die', { code })).code).toBe(502);
+    }
+    const { restarts } = await d.until('suicidal', 'ready');
+    expect(restarts).toBe(5);
+    await d.cli('restart', 'suicidal');
+    expect((await d.request('troupe.call.suicidal.die', { code: 7 })).code).toBe(502); // a person said that it is mended
     expect((await d.request('troupe.call.suicidal.echo', { message: 'new' })).data.content[0].text).toBe('new');
   });
 });

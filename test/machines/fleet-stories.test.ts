@@ -40,7 +40,7 @@ function stage(limit = { intensity: 2, periodMs: 60_000 }) {
   });
   const server = serverMachine.provide({
     actors: { connection },
-    actions: { blame: stumble },
+    actions: { blame: stumble, recover: (given) => given.event.type === 'connection.ready' && stumble(given) },
     guards: { headsFor: (given, next) => stumble(given) || given.context.next === next },
   });
   const machine = fleetMachine.provide({ actors: { server: contained(server) } });
@@ -61,7 +61,7 @@ it('brings a server on, tells it, and forgets it when it has left', () => {
   set('a', false);
   expect(state('a')).toBe('stopped');
   tell('a', 'start');
-  expect(state('a')).toBe('up.ready');
+  expect(state('a')).toBe('up.ready.heard');
   remove('a');
   expect([state('a'), member('a')?.life]).toEqual(['up.draining', 'leaving']);
   clock.increment(2_000);
@@ -79,7 +79,7 @@ it('brings the successor on only when the old one has left, and only the last of
   expect([child('a') === old, state('a'), heard]).toEqual([true, 'up.draining', ['a open', 'a drain']]);
   say('a', died);
   expect(heard).toEqual(['a open', 'a drain', 'a ended', 'a open']);
-  expect([child('a') === old, state('a')]).toEqual([false, 'up.ready']);
+  expect([child('a') === old, state('a')]).toEqual([false, 'up.ready.heard']);
   expect(child('a')?.getSnapshot().context.spec.openMs).toBe(8);
 });
 
@@ -97,7 +97,7 @@ it('treats a server called constructor like any other', () => {
   tell('constructor', 'start');
   remove('toString');
   set('constructor');
-  expect(state('constructor')).toBe('up.ready');
+  expect(state('constructor')).toBe('up.ready.heard');
   remove('constructor');
   say('constructor', died);
   expect(Object.hasOwn({ ...member('constructor') }, 'life')).toBe(false);
@@ -114,7 +114,7 @@ describe('when a server actor crashes', () => {
     expect(bad?.getSnapshot().status).toBe('error');
     expect([state('bad'), member('bad')]).toMatchObject(['stopped', { life: 'alive', crashes: 1, why: '' }]);
     expect(heard).toEqual(['neighbour open', 'bad open', 'bad ended']);
-    expect([child('neighbour') === neighbour, state('neighbour')]).toEqual([true, 'up.ready']);
+    expect([child('neighbour') === neighbour, state('neighbour')]).toEqual([true, 'up.ready.heard']);
   });
 
   it('buries it after one crash too many, ends every connection it had, and leaves the neighbour as it was', () => {
@@ -126,7 +126,11 @@ describe('when a server actor crashes', () => {
     expect(member('bad')).toMatchObject({ life: 'buried', crashes: 2, why: 'Error: a bug' });
     expect(heard.filter((word) => word === 'bad open')).toHaveLength(3);
     expect(heard.filter((word) => word === 'bad ended')).toHaveLength(3);
-    expect([child('neighbour') === neighbour, state('neighbour'), child('bad')]).toEqual([true, 'up.ready', undefined]);
+    expect([child('neighbour') === neighbour, state('neighbour'), child('bad')]).toEqual([
+      true,
+      'up.ready.heard',
+      undefined,
+    ]);
     expect(actor.getSnapshot().status).toBe('active');
   });
 
@@ -134,11 +138,11 @@ describe('when a server actor crashes', () => {
     const { clock, set, state, member, bugs } = stage();
     bugs.a = 2;
     set('a');
-    expect([state('a'), member('a')?.crashes]).toEqual(['up.ready', 2]);
+    expect([state('a'), member('a')?.crashes]).toEqual(['up.ready.heard', 2]);
     clock.increment(59_999);
     expect(member('a')?.crashes).toBe(2);
     clock.increment(1);
-    expect([state('a'), member('a')?.crashes]).toEqual(['up.ready', 0]);
+    expect([state('a'), member('a')?.crashes]).toEqual(['up.ready.heard', 0]);
   });
 
   it('revives a buried one when somebody starts, restarts or sets it, and not for less', () => {
@@ -151,7 +155,7 @@ describe('when a server actor crashes', () => {
       expect([state('a'), member('a')]).toMatchObject([undefined, { life: 'buried', why: 'Error: a bug' }]);
       if (order === 'set') set('a');
       else tell('a', order);
-      expect([state('a'), member('a')]).toMatchObject(['up.ready', { life: 'alive', crashes: 0, why: '' }]);
+      expect([state('a'), member('a')]).toMatchObject(['up.ready.heard', { life: 'alive', crashes: 0, why: '' }]);
     }
   });
 
@@ -179,7 +183,7 @@ describe('when a server actor crashes', () => {
       bugs.a = 1;
       say('a', died);
       expect(heard.slice(0, 3)).toEqual(['a open', 'a drain', 'a ended']);
-      expect(state('a')).toBe(hasSuccessor ? 'up.ready' : undefined);
+      expect(state('a')).toBe(hasSuccessor ? 'up.ready.heard' : undefined);
       expect(member('a')?.crashes).toBe(hasSuccessor ? 0 : undefined);
     }
   });

@@ -17,10 +17,12 @@ const spec: ServerSpec = {
 const told = ['start', 'stop', 'restart', 'remove', 'login.done'];
 const events = [
   ...[...told, 'wanted', 'connection.ready', 'connection.drained', 'connection.quiet', 'restart.forgotten'],
+  ...['connection.heard', 'connection.silent', 'connection.deaf'],
 ].map((type) => ({ type }) as ServerEvent);
-const trouble = ['connection.refused', 'connection.unauthorized', 'connection.short', 'connection.closed'].map(
-  (type) => ({ type, why: 'trouble' }) as ServerEvent,
+const troubles = ['refused', 'unauthorized', 'short', 'closed', 'ill', 'unreachable'].map(
+  (word) => `connection.${word}`,
 );
+const trouble = troubles.map((type) => ({ type, why: 'trouble', everyMs: 600_000, retryMs: 0 }) as ServerEvent);
 
 const key = ({ value, context: { next, recent, why } }: any) => JSON.stringify([value, next, recent, why !== '']);
 const steps = everyStep(serverMachine, spec, [...events, ...trouble], key);

@@ -46,18 +46,18 @@ it('restarts with backoff, forgives after a period, and fails in a crash loop', 
     clock.increment(wait - 1);
     expect(state()).toBe('waiting.resting');
     clock.increment(1);
-    expect(state()).toBe('up.ready');
+    expect(state()).toBe('up.ready.heard');
   }
   clock.increment(30_000);
   for (const wait of [100, 400]) {
     say(died);
     clock.increment(wait);
-    expect(state()).toBe('up.ready');
+    expect(state()).toBe('up.ready.heard');
   }
   say(died);
   expect([state(), context().why, context().restarts]).toEqual(['failed', 'exit 1', 4]);
   tell('start');
-  expect([state(), context().why]).toEqual(['up.ready', '']);
+  expect([state(), context().why]).toEqual(['up.ready.heard', '']);
 });
 
 it('repeats the last backoff when the list is shorter than the loop, and waits not at all without a list', () => {
@@ -68,13 +68,13 @@ it('repeats the last backoff when the list is shorter than the loop, and waits n
     patient.clock.increment(wait - 1);
     expect(patient.state()).toBe('waiting.resting');
     patient.clock.increment(1);
-    expect(patient.state()).toBe('up.ready');
+    expect(patient.state()).toBe('up.ready.heard');
   }
   const hasty = stage(comesUp, { ...spec, restart: { intensity: 1, periodMs: 30_000, backoffMs: [] } });
   hasty.tell('start');
   hasty.say(died);
   hasty.clock.increment(0);
-  expect(hasty.state()).toBe('up.ready');
+  expect(hasty.state()).toBe('up.ready.heard');
 });
 
 it('gives a mute server its time to open, then tries again', () => {
@@ -117,11 +117,11 @@ it('falls asleep when nobody calls, and wakes for the next call', () => {
   say(died);
   expect(state()).toBe('asleep');
   tell('wanted');
-  expect(state()).toBe('up.ready');
+  expect(state()).toBe('up.ready.heard');
   say({ type: 'connection.quiet' });
   tell('wanted');
   say(died);
-  expect([state(), heard.filter((word) => word === 'open').length]).toEqual(['up.ready', 3]);
+  expect([state(), heard.filter((word) => word === 'open').length]).toEqual(['up.ready.heard', 3]);
 });
 
 it('survives a connection that throws, at once or when told to leave', () => {
@@ -146,7 +146,7 @@ it('stops and leaves by its timers alone, wherever it stood', () => {
   const situations: Record<string, (server: ReturnType<typeof stage>) => void> = {
     stopped: () => {},
     'up.opening': ({ tell }) => tell('start'),
-    'up.ready': ({ tell, say }) => [tell('start'), say({ type: 'connection.ready' })],
+    'up.ready.heard': ({ tell, say }) => [tell('start'), say({ type: 'connection.ready' })],
     'up.draining': ({ tell, say }) => [tell('start'), say({ type: 'connection.ready' }), tell('restart')],
     'up.closing': ({ tell }) => [tell('start'), tell('restart')],
     asleep: ({ tell, say }) => [
@@ -215,4 +215,52 @@ it('is tried without end while the machine is short of something, and that count
   expect([state(), context().restarts]).toEqual(['waiting.resting', 1]);
   clock.increment(100);
   expect(state()).toBe('up.opening'); // after the wait of a first crash
+});
+
+it('asks a silent server whether it is there, one that is ill ever more seldom, and one that knows no question not again', () => {
+  const { clock, heard, tell, state, context, say } = stage(comesUp);
+  const probes = () => heard.filter((each) => each === 'probe').length;
+  const ill = (retryMs = 0) => say({ type: 'connection.ill', why: 'HTTP 503', everyMs: 30_000, retryMs });
+  tell('start');
+  say({ type: 'connection.silent' });
+  say({ type: 'connection.silent' });
+  expect([state(), probes()]).toEqual(['up.ready.probed', 1]);
+  for (const wait of [30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000]) {
+    ill();
+    say({ type: 'connection.silent' }); // a call that was not answered does not hurry it
+    clock.increment(wait - 1);
+    expect([state(), context().why]).toEqual(['up.ready.ill', 'HTTP 503']);
+    clock.increment(1);
+    expect(state()).toBe('up.ready.probed');
+  }
+  expect(probes()).toBe(8);
+  say({ type: 'connection.heard' });
+  expect([state(), context().why]).toEqual(['up.ready.heard', '']);
+  say({ type: 'connection.silent' });
+  ill(3_600_000);
+  clock.increment(600_000);
+  expect(state()).toBe('up.ready.probed');
+  ill();
+  say({ type: 'connection.unreachable', why: 'refused' });
+  expect(state()).toBe('up.ready.probed');
+  say({ type: 'connection.deaf' });
+  say({ type: 'connection.silent' });
+  expect([state(), probes()]).toEqual(['up.ready.unasked', 11]);
+  say({ type: 'connection.unreachable', why: 'refused' });
+  expect([state(), context().why]).toEqual(['waiting.resting', 'refused']);
+});
+
+it('is restarted for ever after deaths that a call is to blame for, unless it must never be', () => {
+  const blamed = { ...died, isBlamed: true };
+  const { clock, state, say, tell, context } = stage(comesUp);
+  tell('start');
+  for (let death = 1; death <= 20; death++) {
+    say(blamed);
+    clock.increment(100);
+    expect([state(), context().restarts, context().recent]).toEqual(['up.ready.heard', death, 0]);
+  }
+  const fragile = stage(comesUp, { ...spec, restart: { ...spec.restart, intensity: 0 } });
+  fragile.tell('start');
+  fragile.say(blamed);
+  expect(fragile.state()).toBe('failed');
 });

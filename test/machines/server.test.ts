@@ -26,15 +26,23 @@ const facts: ServerEvent[] = [
   { type: 'connection.ready' },
   { type: 'connection.drained' },
   { type: 'connection.quiet' },
+  { type: 'connection.heard' },
+  { type: 'connection.silent' },
+  { type: 'connection.ill', why: 'HTTP 500', everyMs: 200_000, retryMs: 0 },
+  { type: 'connection.deaf' },
+  { type: 'connection.unreachable', why: 'no way' },
   { type: 'connection.refused', why: 'no such command' },
   { type: 'connection.unauthorized', why: 'no token' },
   { type: 'connection.short', why: 'no descriptors' },
   { type: 'connection.closed', why: 'exit 1' },
+  { type: 'connection.closed', why: 'exit 1', isBlamed: true },
   { type: 'restart.forgotten' },
 ];
 
 // `restarts` only grows, and nothing depends on it; of `why`, only whether there is one.
-const key = ({ value, context: { next, recent, shortages, why } }: any) => [value, next, recent, shortages, why !== ''];
+const key = ({ value, context: { next, recent, shortages, why, restMs } }: any) => [
+  ...[value, next, recent, shortages, why !== '', restMs],
+];
 const steps = everyStep(serverMachine, spec, [...commands, ...facts], key);
 
 const isCommand = ({ event }: Step) => commands.some(({ type }) => type === event.type);
@@ -52,7 +60,7 @@ describe('in every reachable configuration', () => {
   it('begins stopped, unblamed, with nothing counted', () => {
     const [first] = initialTransition(serverMachine, spec);
     expect(stateOf(first)).toBe('stopped');
-    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '' });
+    expect(first.context).toEqual({ spec, next: 'stopped', restarts: 0, recent: 0, shortages: 0, why: '', restMs: 0 });
   });
 
   it('moves as this table says, and ignores everything else', () => {
@@ -66,17 +74,29 @@ describe('in every reachable configuration', () => {
       ...{ 'connection.refused': 'failed', 'connection.unauthorized': 'needsLogin' },
       'connection.short': 'waiting.resting',
     };
+    const serving = {
+      ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
+      ...{ ...fails, ...refused },
+    };
     expect(reactions(steps)).toEqual({
       stopped: { start: 'up.opening', restart: 'up.opening', remove: 'gone' },
       asleep: { start: 'up.opening', restart: 'up.opening', wanted: 'up.opening', stop: 'stopped', remove: 'gone' },
       'up.opening': {
         ...{ stop: 'up.closing', restart: 'up.closing', remove: 'up.closing' },
-        ...{ 'connection.ready': 'up.ready', 'after open': 'failed | waiting.resting', ...fails, ...refused },
+        ...{ 'connection.ready': 'up.ready.heard', 'after open': 'failed | waiting.resting', ...fails, ...refused },
       },
-      'up.ready': {
-        ...{ stop: 'up.draining', restart: 'up.draining', remove: 'up.draining', 'connection.quiet': 'up.draining' },
-        ...{ ...fails, ...refused },
+      'up.ready.heard': {
+        ...{ ...serving, 'connection.silent': 'up.ready.probed', 'connection.unreachable': 'up.ready.probed' },
       },
+      'up.ready.probed': {
+        ...{ ...serving, 'connection.heard': 'up.ready.heard', 'connection.ill': 'up.ready.ill' },
+        'connection.deaf': 'up.ready.unasked',
+      },
+      'up.ready.ill': {
+        ...{ ...serving, 'connection.heard': 'up.ready.heard', 'connection.unreachable': 'up.ready.probed' },
+        'after rest': 'up.ready.probed',
+      },
+      'up.ready.unasked': { ...serving, 'connection.unreachable': 'failed | waiting.resting' },
       'up.draining': {
         ...{ 'connection.drained': 'up.closing', 'after drain': 'up.closing', 'connection fails': destinations },
         ...over,
@@ -96,7 +116,7 @@ describe('in every reachable configuration', () => {
         ...{ stop: 'stopped', remove: 'gone' },
       },
     });
-    expect(statesOf(steps)).toHaveLength(11);
+    expect(statesOf(steps)).toHaveLength(14);
   });
 
   it('has a connection exactly while it is up, and a new one each time it comes up', () => {
@@ -116,8 +136,9 @@ describe('in every reachable configuration', () => {
     );
   });
 
-  it('asks the connection to drain and to close as it enters those states, and never otherwise', () => {
+  it('asks the connection to probe, to drain and to close as it enters those states, and never otherwise', () => {
     const asks: Record<string, string[]> = {
+      'up.ready.probed': ['connection:probe'],
       'up.draining': ['connection:drain'],
       'up.closing': ['connection:close'],
     };
@@ -140,13 +161,15 @@ describe('in every reachable configuration', () => {
     check(
       ({ from, to }) => stateOf(from) !== stateOf(to),
       (step, name) => {
-        const { recent, shortages } = step.to.context;
+        const { recent, restMs, shortages } = step.to.context;
+        const isCounted = step.event.isBlamed !== true;
+        const backoff = { 'after backoff': recent < 2 ? 100 : 400 };
         const waiting = isShort(step)
           ? { 'after backoff': [250, 500, 1_000, 2_000][shortages - 1] }
-          : { 'after backoff': recent === 1 ? 100 : 400, 'restart.forgotten': 30_000 };
-        expect(timers(step), name).toEqual(
-          stateOf(step.to) === 'waiting.resting' ? waiting : (waits[stateOf(step.to)] ?? {}),
-        );
+          : { ...backoff, ...(isCounted && { 'restart.forgotten': 30_000 }) };
+        const ill = { 'after rest': restMs };
+        const own: Record<string, object> = { ...waits, 'waiting.resting': waiting, 'up.ready.ill': ill };
+        expect(timers(step), name).toEqual(own[stateOf(step.to)] ?? {});
       },
     );
   });
@@ -188,6 +211,17 @@ describe('in every reachable configuration', () => {
     );
   });
 
+  it('does not count a restart that a call is to blame for, and waits for it however many there were', () => {
+    check(
+      ({ from, event }) => event.isBlamed === true && isUp(stateOf(from)) && !isLeaving(stateOf(from)),
+      ({ from, to }, name) => {
+        expect(stateOf(to), name).toBe('waiting.resting');
+        expect(to.context.recent, name).toBe(from.context.recent);
+        expect(to.context.restarts, name).toBe(from.context.restarts + 1);
+      },
+    );
+  });
+
   it('fails only when refused or after its last restart, and waits for a restart that it counts', () => {
     check(
       ({ from, to }) => stateOf(to) === 'failed' && stateOf(from) !== 'failed',
@@ -195,7 +229,10 @@ describe('in every reachable configuration', () => {
         event.type === 'connection.refused' || expect(from.context.recent, name).toBe(spec.restart.intensity),
     );
     check(
-      (step) => stateOf(step.to) === 'waiting.resting' && stateOf(step.from) !== 'waiting.resting' && !isShort(step),
+      (step) => {
+        const isNew = stateOf(step.to) === 'waiting.resting' && stateOf(step.from) !== 'waiting.resting';
+        return isNew && !isShort(step) && step.event.isBlamed !== true;
+      },
       ({ from, to }, name) => {
         expect(from.context.recent, name).toBeLessThan(spec.restart.intensity);
         expect(to.context.recent, name).toBe(from.context.recent + 1);
@@ -218,22 +255,46 @@ describe('in every reachable configuration', () => {
     );
   });
 
-  it('says why it is down until it is ready again or somebody helped', () => {
+  it('leaves one that is ill alone for longer each time, up to ten minutes, until it is heard of', () => {
+    const rests = new Set<number>();
+    check(
+      ({ to }) => stateOf(to) === 'up.ready.ill',
+      ({ from, event, to }, name) => {
+        const longer = Math.min(Math.max(200_000, 2 * from.context.restMs), 600_000);
+        const isNews = stateOf(from) === 'up.ready.probed' && event.type === 'connection.ill';
+        expect(to.context.restMs, name).toBe(isNews ? longer : from.context.restMs);
+        rests.add(to.context.restMs);
+      },
+    );
+    expect([...rests].sort()).toEqual([200_000, 400_000, 600_000]);
+    check(
+      ({ to }) => !['up.ready.ill', 'up.ready.probed'].includes(stateOf(to)),
+      ({ to }, name) => expect(to.context.restMs, name).toBe(0),
+    );
+  });
+
+  it('says why it is down or ill until it is ready and heard of again, or somebody helped', () => {
     const said: Record<string, string> = {
       'connection.closed': 'exit 1',
       'connection.short': 'no descriptors',
       'connection.refused': 'no such command',
       'connection.unauthorized': 'no token; run troupe login echo',
       'connection fails': 'it broke',
+      'connection.unreachable': 'no way',
       'after open': 'did not open in time',
     };
+    const isReady = (state: string) => state.startsWith('up.ready');
     check(
       () => true,
       ({ from, event, to }, name) => {
         const isNews = isUp(stateOf(from)) && !isLeaving(stateOf(from)) && !isUp(stateOf(to));
         const helped = stateOf(from) === 'failed' && stateOf(to) !== 'failed' && stateOf(to) !== 'gone';
-        const forgiven = helped || (event.type === 'connection.ready' && stateOf(to) === 'up.ready');
-        expect(to.context.why, name).toBe(isNews ? said[plain(event.type)] : forgiven ? '' : from.context.why);
+        const entered = stateOf(from) !== stateOf(to);
+        const isWell = entered && ['up.ready.heard', 'up.ready.unasked'].includes(stateOf(to));
+        const forgiven = helped || isWell || (isReady(stateOf(from)) && isLeaving(stateOf(to)));
+        const isIll = entered && event.type === 'connection.ill';
+        const expected = isNews ? said[plain(event.type)] : isIll ? 'HTTP 500' : forgiven ? '' : from.context.why;
+        expect(to.context.why, name).toBe(expected);
       },
     );
   });

@@ -97,6 +97,7 @@ export async function askStage({ canAnswer = true, asks: given = {}, settings = 
     server: 'alpha',
     send: nothing,
     openMs: 1_000,
+    maxSendBytes: () => 1_000_000,
     reply: (frame) => replies.push(JSON.parse(`${frame}`)),
     onNegotiated: nothing,
     onReady: nothing,

@@ -32,6 +32,7 @@ function peerOf(s: Awaited<ReturnType<typeof askStage>>, more: Partial<Member> =
     server: member.server,
     send: hear,
     openMs: 1_000,
+    maxSendBytes: () => 1_000_000,
     reply: hear,
     onNegotiated: nothing,
     onReady: nothing,

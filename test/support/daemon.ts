@@ -30,6 +30,7 @@ export type ServerStatus = {
   inFlight: number;
   queued: number;
   lastError: string | null;
+  trouble: string | null;
   protocolVersion: string | null;
   tools: number;
   resources: number;

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { OAuthSettings, RemoteServer } from '../../src/config/schema.ts';
-import { createOAuth, type OAuthOptions } from '../../src/servers/oauth/oauth.ts';
+import { createOAuth, type OAuth, type OAuthOptions } from '../../src/servers/oauth/oauth.ts';
 import type { Authorizer } from '../../src/servers/remote/authorizer.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch } from './scratch.ts';
@@ -17,7 +17,7 @@ export async function oauthClient(options: Partial<OAuthOptions> & { path?: stri
   const dir = options.path === undefined ? await scratch() : undefined;
   const path = options.path ?? (dir?.path as string);
   const store = await openStore(join(path, 'database'));
-  const oauth = createOAuth({ store, directory: path, members: () => [], onLogin: () => {}, ...options });
+  const oauth: OAuth = createOAuth({ store, directory: path, members: () => [], onLogin: () => {}, ...options });
   return {
     ...{ ...oauth, oauth, store, path },
     authorizer: (config: RemoteServer, onBehalfOf = '_') => oauth.authorizerOf({ config, onBehalfOf }),

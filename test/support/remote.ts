@@ -31,7 +31,7 @@ export async function remoteCast(url: string, setup: RemoteSetup = {}, more: Par
   const heard: { level: string; data: unknown; audience: Audience }[] = [];
   const updates: string[] = [];
   const upkeep = new Upkeep({
-    lists: createLists(catalog, () => {}),
+    lists: createLists({ catalog, onChange: () => {}, onTrouble: () => {} }),
     news: {
       log: (_, level, params, audience) => heard.push({ level, data: JSON.parse(String(params)).data, audience }),
       updated: (_, uri) => updates.push(uri),

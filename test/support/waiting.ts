@@ -15,6 +15,7 @@ import { failureOf } from '../../src/protocol/failures.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
 import { refusal } from '../../src/servers/policy.ts';
 import { gate, meaningOf, type ServerState } from '../../src/servers/states.ts';
+import { Suspects } from '../../src/servers/suspects.ts';
 import { type AuditRow, openStore } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { scratch } from './scratch.ts';
@@ -114,7 +115,8 @@ export async function waitingRoom(xTroupe: object = { approve: 'destructive' }, 
     onWanted: () => {},
   });
   const logger = pino({ level: 'silent' });
-  const member: Member = newMember({ name: 'alpha', config, lane, logger, onBehalfOf: undefined });
+  const suspects = new Suspects(realWorld);
+  const member: Member = newMember({ name: 'alpha', config, lane, logger, suspects, onBehalfOf: undefined });
   lane.attach({
     write: (frame) => written.push(JSON.parse(frame.toString())),
     cancel: (id, why) => cancelled.push(`${id}: ${why}`),

@@ -19,12 +19,13 @@ export async function list(
   );
   const listed = JSON.parse(raw.toString()) as Listing;
   const { items, missing } = listed;
-  const absent = missing.map((each) => `${each.server} is ${each.state}${each.why ? `: ${flat(each.why)}` : ''}`);
-  if (server !== undefined && items.length === 0 && absent.length > 0)
-    throw new TroupeError(
-      'unavailable',
-      `${absent.join('; ')}; try again in a moment, or see \`troupe logs ${server}\``,
-    );
+  const absent = missing.map(absence);
+  if (server !== undefined && items.length === 0 && absent.length > 0) {
+    const [{ state, why } = { state: '', why: null }] = missing;
+    // A server that is ready and gives no list has said why.
+    const remedy = state === 'ready' && why ? '' : 'try again in a moment, or ';
+    throw new TroupeError('unavailable', `${absent.join('; ')}; ${remedy}see \`troupe logs ${server}\``);
+  }
   if (server !== undefined && name !== undefined) {
     const index = definitionIn(listed, kind, server, name);
     const item = items[index]?.item ?? {};
@@ -43,6 +44,11 @@ export async function list(
 function definitionAt(raw: Buffer, index: number): Buffer {
   const listed = [...elements(member(raw, 'items') ?? Buffer.from('[]'))][index];
   return (listed && member(listed, 'item')) ?? Buffer.from('{}');
+}
+
+function absence({ server, state, why }: Listing['missing'][number]): string {
+  const reason = why ? `: ${flat(why)}` : '';
+  return state === 'ready' && reason ? `${server}${reason}` : `${server} is ${state}${reason}`;
 }
 
 /** The server's name stands in each row only where there may be several. */

@@ -8,16 +8,16 @@ import { folded, quoted } from '../terminal/words.ts';
 import type { Output } from '../verb.ts';
 import type { ServerStatus } from './running.ts';
 
-type Troubled = Pick<ServerStatus, 'name' | 'state' | 'since' | 'lastError'>;
+type Troubled = Pick<ServerStatus, 'name' | 'state' | 'since' | 'lastError' | 'trouble'>;
 
 /** Nothing where every server is well and always was. */
 export async function troubleText(output: Output, servers: readonly Troubled[], logFile: string): Promise<string> {
   const texts = servers
-    .filter(({ lastError }) => lastError)
+    .filter(({ lastError, trouble }) => trouble ?? lastError)
     .map(async (server) => {
-      const { name, state, lastError } = server;
-      const isOver = state === 'ready' || state === 'asleep';
-      const sentence = `${name}${isOver ? ` is ${state} again; before` : ` is ${state}`}: ${lastError}`;
+      const { name, state, lastError, trouble } = server;
+      const isOver = !trouble && (state === 'ready' || state === 'asleep');
+      const sentence = `${name}${isOver ? ` is ${state} again; before` : ` is ${state}`}: ${trouble ?? lastError}`;
       const [first = '', ...rest] = folded(flat(sentence), output.width);
       const head = isOver ? output.paint('dim', first) : output.paint('yellow', first);
       const words = isOver ? undefined : await lastWords(logFile, server);

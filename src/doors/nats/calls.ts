@@ -86,11 +86,10 @@ function handle(exchange: Exchange, request: Request, body: Buffer): void {
   const { msg, verb } = exchange;
   const order = msg.headers && orderOf(request, msg, body);
   if (order) return void create(exchange, order).catch((error) => refuse(exchange, error));
-  if (verb === 'list') return answer(exchange, list(exchange, request, body));
-  if (verb === 'subscribe' || verb === 'unsubscribe')
-    return void listen(exchange, request, verb, uriOf(body))
-      .then((result) => answer(exchange, result))
-      .catch((error) => refuse(exchange, error));
+  const later = (result: Promise<Buffer>): void =>
+    void result.then((bytes) => answer(exchange, bytes)).catch((error) => refuse(exchange, error));
+  if (verb === 'list') return later(list(exchange, request, body));
+  if (verb === 'subscribe' || verb === 'unsubscribe') return later(listen(exchange, request, verb, uriOf(body)));
   begin(exchange, request, body);
 }
 
@@ -114,7 +113,7 @@ async function create({ serving, service, verb, msg, startedAt }: Exchange, orde
   service.countCall(verb, order.tool, startedAt, NOTHING);
 }
 
-function list({ serving: { ports, responder } }: Exchange, request: Request, body: Buffer): Buffer {
+function list({ serving: { ports, responder } }: Exchange, request: Request, body: Buffer): Promise<Buffer> {
   const { server, tail: kind } = request;
   const page = { server, kind, cursor: cursorOf(body), maxBytes: responder.room(PAGE_ROOM) };
   return OPERATIONS.listPage.run(ports, page, callerOf(request));

@@ -6,7 +6,7 @@ import { fromCallback } from 'xstate';
 import type { FromConnection, ServerSpec, ToConnection } from '../../../machines/server.ts';
 import type { Call } from '../../calls/call.ts';
 import type { Facts } from '../../catalog/facts.ts';
-import { sentence } from '../../protocol/failures.ts';
+import { rpcCodeOf, sentence, TroupeError, thrownWhole } from '../../protocol/failures.ts';
 import { allowance } from '../../telemetry/allowance.ts';
 import { failpoint } from '../../telemetry/failpoints.ts';
 import type { Member } from '../member.ts';
@@ -41,7 +41,7 @@ export function serverConnection(world: ConnectionWorld) {
   return fromCallback<ToConnection, ServerSpec>(({ input, receive, sendBack }) => {
     const connection = new Connection(world, world.memberOf(input.name), sendBack as (event: FromConnection) => void);
     connection.open();
-    receive((event) => (event.type === 'drain' ? connection.drain() : connection.close()));
+    receive(({ type }) => connection[type]());
     return () => connection.kill();
   });
 }
@@ -80,7 +80,7 @@ class Connection {
     this.#health = watchHealth({
       member,
       link: this.#link,
-      ask: this.#session.ask,
+      inquire: this.#session.inquire,
       tell,
       onSick: (reason) => this.#ended(reason, false),
     });
@@ -92,7 +92,13 @@ class Connection {
   }
 
   open(): void {
-    this.#session.open().catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, false));
+    this.#session
+      .open()
+      .catch((error) => this.#ended(`it did not open a session: ${sentence(error)}`, isRefusal(error)));
+  }
+
+  probe(): void {
+    this.#health.probe();
   }
 
   /** Tells when no call is in flight any more. */
@@ -134,7 +140,7 @@ class Connection {
         this.#why = why;
         this.#tell({ type: 'connection.unauthorized', why });
       },
-      onUnreachable: () => this.#member.probe?.(),
+      onUnreachable: (why) => this.#health.unreachable(`it cannot be reached: ${why}`),
       onSessionLost: () => {
         logger.info('it forgot the session; a new one is opened');
         this.open();
@@ -142,8 +148,7 @@ class Connection {
       onFailed: (id, failure) => {
         this.#tasks.failed(id);
         lane.fail(id, { ...failure, message: this.#masked(failure.message) });
-        // A server that could not be reached, or broke off, may be gone altogether.
-        if (failure.code === 'unavailable' || failure.code === 'lost') this.#member.probe?.();
+        this.#health.failed(failure);
       },
       isPending: (id) => this.#tasks.isPending(id),
     };
@@ -158,6 +163,7 @@ class Connection {
       server,
       openMs: config.settings.openMs,
       hostCapabilities: () => this.#world.hostCapabilities?.(this.#member) ?? {},
+      maxSendBytes: () => this.#member.config.settings.maxSendBytes,
       send: this.#link.notify,
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,
@@ -223,11 +229,28 @@ class Connection {
     return this.#world.mask?.(text) ?? text;
   }
 
+  /** Whether a call has ended the process. What others run is out of reach of such a judgement. */
+  #isBlamed(): boolean {
+    const { config, state, lane, suspects } = this.#member;
+    if (config.transport !== 'stdio' || state !== 'ready' || lane.inFlight === 0) return false;
+    return suspects.died(lane.inProgress().map(({ call }) => call));
+  }
+
   #ended(reason: string, isFinal: boolean): void {
     const why = this.#masked(reason);
     this.#why = why;
-    this.#tell(isFinal ? { type: 'connection.refused', why } : { type: 'connection.closed', why });
+    if (isFinal) return this.#tell({ type: 'connection.refused', why });
+    this.#tell({ type: 'connection.closed', why, ...(this.#isBlamed() && { isBlamed: true }) });
   }
+}
+
+/** Servers of newer versions of MCP say with this error that they speak none of ours. */
+const UNSUPPORTED_VERSION = -32022;
+
+/** Whether trying again would not help. */
+function isRefusal(error: unknown): boolean {
+  const failure = error instanceof TroupeError ? thrownWhole(error) : undefined;
+  return failure?.error !== undefined && rpcCodeOf(failure) === UNSUPPORTED_VERSION;
 }
 
 /**

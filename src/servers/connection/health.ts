@@ -1,16 +1,19 @@
-// Whether a server still answers. It is pinged when it has been silent and has no call in flight: a busy server may not read
-// while it works, and its calls have deadlines of their own. A server that says too much is read more slowly.
+// Listens whether a server still answers, for the server's chart, which decides when it is asked. A server with a call in flight
+// is not called silent: it may not read while it works, and its calls have deadlines of their own. A server that says too much
+// is read more slowly.
 
 import type { FromConnection } from '../../../machines/server.ts';
-import type { Ask } from '../../catalog/fetch.ts';
-import { sentence } from '../../protocol/failures.ts';
+import type { Outcome } from '../../calls/call.ts';
+import type { Failure } from '../../protocol/failures.ts';
 import type { Member } from '../member.ts';
 import type { Link } from './link.ts';
+import type { Inquire } from './session.ts';
+import { doubtAfter, verdictOn } from './verdict.ts';
 
 export type HealthOptions = {
   readonly member: Member;
   readonly link: Pick<Link, 'pause' | 'resume'>;
-  readonly ask: Ask;
+  readonly inquire: Inquire;
   readonly tell: (event: FromConnection) => void;
   readonly onSick: (why: string) => void;
 };
@@ -21,41 +24,56 @@ const WINDOW_MS = 100;
 /** Ten thousand notifications a second are more than anybody reads. */
 const NOISE_PER_WINDOW = 1_000;
 const LOOK_MS = 250;
+/** How often a server that is ill is asked where pings are off, and nobody says how often. */
+const USUAL_MS = 30_000;
 
-export function watchHealth({ member, link, ask, tell, onSick }: HealthOptions) {
+export function watchHealth({ member, link, inquire, tell, onSick }: HealthOptions) {
   let heardAt = performance.now();
+  /** What the chart was told last: it need not hear of every word. */
+  let told: 'heard' | 'silent' = 'heard';
   let windowAt = heardAt;
   let noise = 0;
   let timer: NodeJS.Timeout | undefined;
   let resumer: NodeJS.Timeout | undefined;
-  let isAsking = false;
 
   function look(): void {
-    const { settings } = member.config;
-    const isIdle = member.lane.idleMs >= settings.idleStopMs && member.subscriptions.isEmpty;
-    if (settings.idleStopMs > 0 && isIdle) tell({ type: 'connection.quiet' });
-    const isSilent = performance.now() - heardAt >= settings.pingMs;
-    if (settings.pingMs > 0 && isSilent && member.lane.inFlight === 0) probe();
-  }
-
-  function probe(): void {
-    if (isAsking) return;
-    isAsking = true;
-    const { pingTimeoutMs } = member.config.settings;
-    const askedAt = performance.now();
-    ask('ping', {}, pingTimeoutMs).then(heard, (error) => {
-      isAsking = false;
-      // An answer that is an error is still an answer; a remote server may not be reachable at all.
-      if (error?.code === 'unavailable') onSick(sentence(error).replace(/; the request was not sent$/, ''));
-      else if (error?.code === 'timeout' && heardAt < askedAt)
-        onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
-      else member.logger.debug(`ping: ${sentence(error)}`);
-    });
+    const { idleStopMs, pingMs } = member.config.settings;
+    const { lane, subscriptions } = member;
+    if (idleStopMs > 0 && lane.idleMs >= idleStopMs && subscriptions.isEmpty) tell({ type: 'connection.quiet' });
+    if (pingMs === 0) return;
+    const isSilent = performance.now() - heardAt >= pingMs;
+    if (isSilent && told === 'heard' && lane.inFlight === 0) silent();
+    if (!isSilent && told === 'silent') heard();
   }
 
   function heard(): void {
-    isAsking = false;
-    heardAt = performance.now();
+    told = 'heard';
+    tell({ type: 'connection.heard' });
+  }
+
+  function silent(): void {
+    told = 'silent';
+    tell({ type: 'connection.silent' });
+  }
+
+  const unreachable = (why: string): void => tell({ type: 'connection.unreachable', why });
+
+  function judge(outcome: Outcome, askedAt: number): void {
+    const { pingMs, pingTimeoutMs } = member.config.settings;
+    const verdict = verdictOn(outcome);
+    if (!outcome.ok) member.logger.debug(`ping: ${outcome.failure.message}`);
+    if (verdict.is === 'unreachable') onSick(verdict.why);
+    else if (verdict.is === 'silent' && heardAt < askedAt)
+      onSick(`it did not answer a ping within ${pingTimeoutMs} ms`);
+    else if (verdict.is === 'deaf') tell({ type: 'connection.deaf' });
+    else if (verdict.is === 'ill') {
+      const { why, retryMs } = verdict;
+      member.logger.warn(why);
+      tell({ type: 'connection.ill', why, everyMs: pingMs || USUAL_MS, retryMs });
+    } else {
+      heardAt = performance.now();
+      heard();
+    }
   }
 
   return {
@@ -63,13 +81,25 @@ export function watchHealth({ member, link, ask, tell, onSick }: HealthOptions) 
       clearInterval(timer);
       timer = setInterval(look, LOOK_MS);
       timer.unref();
-      member.probe = probe;
+      member.doubt = silent;
     },
     stop(): void {
       clearInterval(timer);
       clearTimeout(resumer);
-      member.probe = undefined;
+      member.doubt = undefined;
     },
+    /** Asks the server whether it is there. */
+    probe(): void {
+      const askedAt = performance.now();
+      told = 'silent';
+      inquire('ping', {}, member.config.settings.pingTimeoutMs, (outcome) => judge(outcome, askedAt));
+    },
+    failed(failure: Failure): void {
+      const verdict = doubtAfter(failure);
+      if (verdict?.is === 'unreachable') unreachable(verdict.why);
+      else if (verdict) silent();
+    },
+    unreachable,
     noise(): void {
       noise++;
     },

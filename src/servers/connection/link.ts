@@ -38,7 +38,7 @@ export type LinkEvents = {
   /** The server wants to know who we are, and only a person can say. */
   onUnauthorized(why: string): void;
   /** The server could not be reached at its address, though not on behalf of a request. */
-  onUnreachable(): void;
+  onUnreachable(why: string): void;
   /** The server has forgotten our session, so a new one is to be opened over this same link. */
   onSessionLost(): void;
   /** Only this request failed. */

@@ -2,13 +2,13 @@
 // Nothing a server says is trusted: a malformed frame is dropped, an answer to no open request changes nothing.
 
 import { randomUUID } from 'node:crypto';
-import type { Answer, Call } from '../../calls/call.ts';
+import type { Answer, Outcome } from '../../calls/call.ts';
 import type { Lane } from '../../calls/lane.ts';
 import type { Facts } from '../../catalog/facts.ts';
 import type { Ask } from '../../catalog/fetch.ts';
 import { errorFrame, notificationFrame, resultFrame } from '../../protocol/compose.ts';
 import { codecOf, type Era, eraOf, LATEST } from '../../protocol/eras.ts';
-import { type Failure, rpcCodeOf, TroupeError } from '../../protocol/failures.ts';
+import { type Failure, failing, rpcCodeOf, type TroupeError } from '../../protocol/failures.ts';
 import { type Frame, readFrame } from '../../protocol/frame.ts';
 import { NAME, VERSION } from '../../protocol/version.ts';
 import { parsed, readNotice, type Said } from './notices.ts';
@@ -37,6 +37,8 @@ export type SessionOptions = {
   readonly openMs: number;
   /** Where one host alone is served: what it declares that troupe has no word for. */
   readonly hostCapabilities?: () => object;
+  /** A longer answer to a question is not sent; an error is, in its place. */
+  readonly maxSendBytes: () => number;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
 };
@@ -65,9 +67,15 @@ const CAPABILITIES = {
 const MAX_ASKS = 1_000;
 const TOO_MANY = Buffer.from(JSON.stringify({ code: -32603, message: 'too many questions are open' }));
 
+const TOO_LARGE = Buffer.from(
+  JSON.stringify({ code: -32603, message: 'the answer is larger than x-troupe.maxSendBytes of this server allows' }),
+);
+
 export class ServerSession {
   /** Sends a request of our own. */
   readonly ask: Ask;
+  /** The same, for whoever judges how it ends. */
+  readonly inquire: Inquire;
   readonly #options: SessionOptions;
   readonly #tasks: NonNullable<SessionOptions['tasks']>;
   /** The open questions of the server, by its ids. */
@@ -83,7 +91,13 @@ export class ServerSession {
       told: () => false,
       behind: (origin) => origin,
     };
-    this.ask = asker(lane, server);
+    this.inquire = inquirer(lane, server);
+    this.ask = (method, params, timeoutMs) =>
+      new Promise((resolve, reject) => {
+        this.inquire(method, params, timeoutMs, (outcome) =>
+          outcome.ok ? resolve(outcome.result) : reject(asError(method, outcome.failure)),
+        );
+      });
   }
 
   /** Also a second time, when the server has forgotten the first session and with it the questions that it had asked. */
@@ -164,7 +178,7 @@ export class ServerSession {
   }
 
   #asked(id: string, method: string, params: Buffer, origin: string | undefined): void {
-    const { reply, onAsk } = this.#options;
+    const { reply, onAsk, maxSendBytes } = this.#options;
     if (method === 'ping') return reply(resultFrame(id, EMPTY));
     if (this.#questions.size >= MAX_ASKS || this.#questions.has(id)) return reply(errorFrame(id, TOO_MANY));
     const question = new AbortController();
@@ -173,7 +187,8 @@ export class ServerSession {
     const answer = (given: Answer): void => {
       if (this.#questions.get(id) !== question) return; // withdrawn, and perhaps the id given to another question
       this.#questions.delete(id);
-      reply(given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error));
+      const frame = given.ok ? resultFrame(id, withRelated(given.result, task)) : errorFrame(id, given.error);
+      reply(frame.length <= maxSendBytes() ? frame : errorFrame(id, TOO_LARGE));
     };
     onAsk({
       method,
@@ -224,30 +239,32 @@ function factsOf(answer: Buffer): Facts | string {
   };
 }
 
-/**
- * Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's, and
- * end in the result's bytes or in a TroupeError with the server's own words.
- */
-function asker(lane: Lane, server: string): Ask {
-  return (method, params, timeoutMs) =>
-    new Promise((resolve, reject) => {
-      const call: Call = {
-        requestId: randomUUID(),
-        server,
-        method,
-        name: '',
-        params: Buffer.from(JSON.stringify(params)),
-        principal: '_',
-        door: 'troupe',
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        settle: (outcome) => (outcome.ok ? resolve(outcome.result) : reject(asError(method, outcome.failure))),
-      };
-      lane.ask(call);
+export type Inquire = (
+  method: string,
+  params: object,
+  timeoutMs: number | undefined,
+  settle: (outcome: Outcome) => void,
+) => void;
+
+/** Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's. */
+function inquirer(lane: Lane, server: string): Inquire {
+  return (method, params, timeoutMs, settle) =>
+    lane.ask({
+      requestId: randomUUID(),
+      server,
+      method,
+      name: '',
+      params: Buffer.from(JSON.stringify(params)),
+      principal: '_',
+      door: 'troupe',
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      settle,
     });
 }
 
+/** An error with the server's own words, where it has said any. */
 function asError(method: string, failure: Failure): TroupeError {
-  if (!failure.error) return new TroupeError(failure.code, failure.message);
+  if (!failure.error) return failing(failure);
   const text = failure.error.toString('utf8').slice(0, 300);
-  return new TroupeError('rejected', `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`);
+  return failing(failure, `${method} was answered with error ${rpcCodeOf(failure)}: ${text}`);
 }

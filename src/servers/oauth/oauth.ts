@@ -12,14 +12,14 @@ import { authorizerOf } from './authorizer.ts';
 import { beginLogin, type Login } from './login.ts';
 import { type Account, createVault } from './vault.ts';
 
-type Server = Pick<Member, 'name' | 'config' | 'onBehalfOf' | 'state' | 'since'>;
+type Server = Pick<Member, 'name' | 'config' | 'onBehalfOf' | 'state'>;
 
 export type OAuthOptions = {
   readonly store: Store;
   /** The state directory, which holds the key. */
   readonly directory: string;
   readonly members: () => readonly Server[];
-  /** There is a grant for a server that needs a login; called every second until the server has left that state. */
+  /** A person has logged in to a server that needs it; called every second until the server has left that state. */
   readonly onLogin: (name: string) => void;
   /** Tokens and the like have come into our hands. */
   readonly onSecrets?: (values: readonly string[]) => void;
@@ -30,8 +30,7 @@ export type OAuth = ReturnType<typeof createOAuth>;
 const LOGIN_MS = 600_000;
 const LOOK_MS = 1_000;
 const MAX_LOGINS = 16;
-/** A login may be done in the moment before the server says that it needs one. */
-const SLACK_MS = 1_000;
+const MAX_REFUSED = 10_000;
 
 type Known = { readonly login: Login; readonly account: string; isOver: boolean };
 
@@ -40,11 +39,15 @@ export function createOAuth({ store, directory, members, onLogin, onSecrets, log
   const leases = createLeases(store);
   const logins = new Map<string, Known>();
 
+  /** The login of each account that its server did not take for enough: only another one can be. */
+  const refused = new Map<string, number | undefined>();
+
   function look(): void {
-    for (const { name, config, onBehalfOf, state, since } of members()) {
+    for (const { name, config, onBehalfOf, state } of members()) {
       if (state !== 'needs login' || config.transport === 'stdio') continue;
-      const found = read(accountOf(config, onBehalfOf));
-      if (found && found.value.obtainedAt > since - SLACK_MS) onLogin(name);
+      const account = accountOf(config, onBehalfOf);
+      const { loggedInAt } = read(account)?.value ?? {};
+      if (loggedInAt !== undefined && loggedInAt !== refused.get(JSON.stringify(account))) onLogin(name);
     }
   }
   const read = (account: Account) => {
@@ -61,7 +64,17 @@ export function createOAuth({ store, directory, members, onLogin, onSecrets, log
     /** For remote servers only: processes of this machine need no login. */
     authorizerOf({ config, onBehalfOf }: Pick<Member, 'config' | 'onBehalfOf'>): Authorizer {
       if (config.transport === 'stdio') throw new TroupeError('internal', `${config.name} is no remote server`);
-      return authorizerOf({ vault, leases }, config, onBehalfOf);
+      const account = accountOf(config, onBehalfOf);
+      const authorizer = authorizerOf({ vault, leases }, config, onBehalfOf);
+      return {
+        headers: authorizer.headers,
+        challenged(response) {
+          const [oldest] = refused.keys();
+          if (oldest !== undefined && refused.size >= MAX_REFUSED) refused.delete(oldest);
+          refused.set(JSON.stringify(account), read(account)?.value.loggedInAt);
+          return authorizer.challenged(response);
+        },
+      };
     },
 
     /** The URL to open and the login's id, or undefined when the server needs no login. */

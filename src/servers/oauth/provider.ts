@@ -84,7 +84,11 @@ function clientCredentials(scope?: string): URLSearchParams {
   return new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) });
 }
 
-function grantOf({ server, discovery, scope }: Attempt, tokens: OAuthTokens, client: StoredOAuthClientInformation) {
+function grantOf(
+  { server, discovery, scope, redirectUrl }: Attempt,
+  tokens: OAuthTokens,
+  client: StoredOAuthClientInformation,
+) {
   if (tokens.token_type.toLowerCase() !== 'bearer')
     throw new TroupeError('unsupported', `server ${server.name}: its tokens are not bearer tokens`);
   const { authorizationServerMetadata, authorizationServerUrl, issuer } = discovery;
@@ -97,6 +101,7 @@ function grantOf({ server, discovery, scope }: Attempt, tokens: OAuthTokens, cli
     ...(authorizationServerMetadata && { metadata: authorizationServerMetadata }),
     resource: resourceOf(server, discovery),
     ...lifeOf(tokens),
+    ...(redirectUrl !== undefined && { loggedInAt: Date.now() }),
   };
   const granted = tokens.scope ?? scope;
   return granted ? { ...grant, scope: granted } : grant;

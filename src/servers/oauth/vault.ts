@@ -25,6 +25,8 @@ export type Grant = {
   /** The granted scopes; a server may leave them out when they are those that were asked for. */
   readonly scope?: string;
   readonly obtainedAt: number;
+  /** When a person logged in; the tokens may have been renewed since. A client's own grant has none. */
+  readonly loggedInAt?: number;
   readonly expiresAt?: number;
 };
 

@@ -5,6 +5,7 @@ import type { Delivery, Failure, FailureCode } from '../../protocol/failures.ts'
 import { readFrame } from '../../protocol/frame.ts';
 import { parsed } from '../connection/notices.ts';
 import type { Trouble } from './client.ts';
+import type { Head } from './exchange.ts';
 
 export type Say = ReturnType<typeof failures>;
 
@@ -59,12 +60,25 @@ export function failures(server: string, where: string) {
           );
       }
     },
-    status(status: number, refusal: Refusal | undefined): Failure {
+    status(head: Head, refusal: Refusal | undefined): Failure {
+      const { status } = head;
+      const retryMs = retryAfter(head);
+      const http = { status, ...(retryMs !== undefined && { retryMs }) };
       const said = `answered with HTTP ${status}`;
-      if (refusal) return { ...fail('rejected', 'failed', said), error: refusal.error };
-      if (status >= 500) return fail('lost', 'outcome unknown', `${said}; the outcome of the request is unknown`);
-      if (status === 429) return fail('busy', 'failed', `${said}, it has too much to do; try later`);
-      return fail(status === 413 ? 'tooLarge' : 'rejected', 'failed', `${said}, it did not take the request`);
+      if (refusal) return { ...fail('rejected', 'failed', said), error: refusal.error, http };
+      if (status >= 500)
+        return { ...fail('lost', 'outcome unknown', `${said}; the outcome of the request is unknown`), http };
+      if (status === 429) return { ...fail('busy', 'failed', `${said}, it has too much to do; try later`), http };
+      const code = status === 413 ? 'tooLarge' : 'rejected';
+      return { ...fail(code, 'failed', `${said}, it did not take the request`), http };
     },
   };
+}
+
+/** Seconds, or a date; undefined for anything else, and for a date that has passed. */
+function retryAfter({ headers }: Head): number | undefined {
+  const text = headers['retry-after'];
+  if (text === undefined) return undefined;
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return ms > 0 ? ms : undefined;
 }

@@ -95,8 +95,8 @@ export class HttpLink implements Link {
       headers: Object.assign(this.#options.headersOf(call), headers),
       streamHeaders: () => headers,
       onHead: (head) => (isInitialize ? this.#begin(head) : this.#prove(head)),
-      isTaken: (status, refusal) =>
-        isInitialize ? this.#isLegacy(sending, status, refusal) : this.#isGone(sending, status, refusal),
+      isTaken: (head, refusal) =>
+        isInitialize ? this.#isLegacy(sending, head, refusal) : this.#isGone(sending, head, refusal),
       onDone: () => this.#sendings.remove(id),
     });
   }
@@ -110,15 +110,15 @@ export class HttpLink implements Link {
     if (status < 300) this.#isProven = true;
   }
 
-  #isLegacy(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
-    if (!this.#isFirst || ![400, 404, 405].includes(status)) return false;
+  #isLegacy(sending: Sending, head: Head, refusal: Refusal | undefined): boolean {
+    if (!this.#isFirst || ![400, 404, 405].includes(head.status)) return false;
     const { events, say, onLegacy } = this.#options;
     this.#sendings.remove(sending.id);
-    onLegacy(sending, () => events.onFailed(sending.id, say.status(status, refusal)));
+    onLegacy(sending, () => events.onFailed(sending.id, say.status(head, refusal)));
     return true;
   }
 
-  #isGone(sending: Sending, status: number, refusal: Refusal | undefined): boolean {
+  #isGone(sending: Sending, { status }: Head, refusal: Refusal | undefined): boolean {
     const hadSession = sending.epoch !== this.#epoch || this.#session !== undefined;
     if (sending.isSecond || !hadSession || !saysSessionGone(status, refusal, sending.id)) return false;
     sending.isSecond = true;

@@ -71,7 +71,7 @@ export type PostOptions = {
   readonly streamHeaders: () => Record<string, string>;
   readonly onHead: (head: Head) => void;
   /** True when the link handles this refusal: the post then fails no request. */
-  readonly isTaken: (status: number, refusal: Refusal | undefined) => boolean;
+  readonly isTaken: (head: Head, refusal: Refusal | undefined) => boolean;
   /** The request is answered or has failed. */
   readonly onDone: () => void;
 };
@@ -131,7 +131,7 @@ export class RequestPost {
     const type = String(head.headers['content-type'] ?? '');
     const stop = (): void => this.#sent.abort();
     this.#options.onHead(head);
-    if (status >= 300) return collect(MAX_REFUSAL_BYTES, stop, (body) => this.#refused(status, refusalIn(body)));
+    if (status >= 300) return collect(MAX_REFUSAL_BYTES, stop, (body) => this.#refused(head, refusalIn(body)));
     if (type.startsWith('text/event-stream')) return this.#streamed();
     if (type.startsWith('application/json')) return collect(maxBytes, stop, (body, why) => this.#read(body, why));
     return collect(MAX_REFUSAL_BYTES, stop, () =>
@@ -185,8 +185,8 @@ export class RequestPost {
     onDone();
   }
 
-  #refused(status: number, refusal: Refusal | undefined): void {
-    if (!this.#options.isTaken(status, refusal)) this.#fail(this.#ports.say.status(status, refusal));
+  #refused(head: Head, refusal: Refusal | undefined): void {
+    if (!this.#options.isTaken(head, refusal)) this.#fail(this.#ports.say.status(head, refusal));
   }
 
   #fail(failure: Failure): void {
@@ -255,7 +255,7 @@ export class OneWayPosts {
       onTrouble: ({ kind, why }) => {
         onDebug(`a message that needs no answer was lost: ${why}`);
         if (kind === 'unauthorized') events.onUnauthorized(why);
-        if (kind === 'unsent') events.onUnreachable();
+        if (kind === 'unsent') events.onUnreachable(why);
         done();
       },
     });

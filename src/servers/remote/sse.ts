@@ -111,12 +111,12 @@ export class SseLink implements Link {
       path: this.#endpoint ?? address.path,
       headers: { 'content-type': 'application/json' },
       body: bodyOf(sending.frame),
-      onHead: ({ status }) =>
+      onHead: (head) =>
         collect(
           maxBytes,
           () => sent.abort(),
           (body) => {
-            if (status >= 300) fail(say.status(status, refusalIn(body)));
+            if (head.status >= 300) fail(say.status(head, refusalIn(body)));
             else this.#sendings.remove(id); // taken; its answer comes on the stream
           },
         ),

@@ -20,13 +20,14 @@ export type StreamOptions = {
   readonly onOver: (why: string) => void;
   readonly onTooLong: () => void;
   /** The server could not be reached. */
-  readonly onUnreachable: () => void;
+  readonly onUnreachable: (why: string) => void;
 };
 
 /** The pauses while nothing comes and the server asked for none. */
 const PAUSES_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
-const SHORTEST_MS = 20;
-const LONGEST_MS = 3_600_000;
+/** Whatever the server asked for: it may be asked four times a second, and is not left for longer than ten minutes. */
+const SHORTEST_MS = 250;
+const LONGEST_MS = 600_000;
 /** An id that may stand in a header. */
 const USABLE_ID = /^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 
@@ -86,7 +87,7 @@ export class Stream {
       onHead: (head) => this.#answered(head),
       onTrouble: ({ kind, why }) => {
         if (kind !== 'unsent' && kind !== 'broken') return this.#over(why);
-        if (kind === 'unsent') onUnreachable();
+        if (kind === 'unsent') onUnreachable(why);
         this.#again(why);
       },
     });

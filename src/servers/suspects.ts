@@ -1,0 +1,73 @@
+// Which calls are suspected of ending their server: those that were at it when its process died. A call that was there twice is
+// not sent a third time, and a death that is such a call's doing is not counted against the server.
+
+import { createHash } from 'node:crypto';
+import type { Call } from '../calls/call.ts';
+import { withoutMember } from '../protocol/edit.ts';
+import type { World } from '../world/world.ts';
+
+type Accused = Pick<Call, 'method' | 'params'>;
+type Suspicion = { readonly deaths: number; readonly at: number };
+
+const GUILTY_AFTER = 2;
+const FORGOTTEN_AFTER_MS = 600_000;
+const MAX_SUSPECTS = 256;
+
+/** The suspects of one server, whichever of its processes died. */
+export class Suspects {
+  readonly #world: Pick<World, 'now'>;
+  /** By digest, the latest last. */
+  readonly #known = new Map<string, Suspicion>();
+
+  constructor(world: Pick<World, 'now'>) {
+    this.#world = world;
+  }
+
+  /** Most servers have none, and their calls are not looked at. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** A process died with these calls at it. True when one of them is to blame: it was there alone, or not for the first time. */
+  died(calls: readonly Accused[]): boolean {
+    this.#forgetOld();
+    const digests = new Set(calls.slice(0, MAX_SUSPECTS).map(digestOf));
+    let isRepeated = false;
+    for (const digest of digests) {
+      const deaths = this.#known.get(digest)?.deaths ?? 0;
+      isRepeated ||= deaths > 0;
+      this.#known.delete(digest);
+      this.#known.set(digest, { deaths: deaths + 1, at: this.#world.now() });
+    }
+    for (const oldest of this.#known.keys()) if (this.#known.size > MAX_SUSPECTS) this.#known.delete(oldest);
+    return isRepeated || digests.size === 1;
+  }
+
+  isGuilty(call: Accused): boolean {
+    this.#forgetOld();
+    const { deaths = 0 } = this.#known.get(digestOf(call)) ?? {};
+    return deaths >= GUILTY_AFTER;
+  }
+
+  /** The server has answered such a call, so it was there by chance. */
+  acquit(call: Accused): void {
+    this.#known.delete(digestOf(call));
+  }
+
+  /** The server is another one now, or somebody has mended it. */
+  clear(): void {
+    this.#known.clear();
+  }
+
+  #forgetOld(): void {
+    const now = this.#world.now();
+    for (const [digest, { at }] of this.#known) {
+      if (now - at < FORGOTTEN_AFTER_MS) return;
+      this.#known.delete(digest);
+    }
+  }
+}
+
+/** What its caller says beside it, such as a progress token, is another one each time. */
+const digestOf = ({ method, params }: Accused): string =>
+  createHash('sha256').update(`${method} `).update(withoutMember(params, '_meta')).digest('base64url');
