@@ -173,7 +173,7 @@ export const serverMachine = server.createMachine({
           {
             guard: { type: 'isExcused', params: ({ event }) => event.isBlamed === true },
             target: 'waiting',
-            actions: [{ type: 'blame', params: ({ event }) => event.why }, 'countBlamed'],
+            actions: [{ type: 'blame', params: ({ event }) => event.why }, 'countBlamed', 'endShortage'],
           },
           { target: 'down', actions: { type: 'blame', params: ({ event }) => event.why } },
         ],

@@ -210,7 +210,7 @@ it('is tried without end while the machine is short of something, and that count
     expect(state()).toBe('up.opening');
   }
   say({ type: 'connection.ready' });
-  expect([state(), context().why, context().shortages]).toEqual(['up.ready', '', 0]);
+  expect([state(), context().why, context().shortages]).toEqual(['up.ready.heard', '', 0]);
   say(died);
   expect([state(), context().restarts]).toEqual(['waiting.resting', 1]);
   clock.increment(100);
