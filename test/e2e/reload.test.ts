@@ -144,7 +144,10 @@ test('add, rm and import are true when they return, and leave the others alone',
   const { pid } = await d.server('kept');
   const { command, args } = fixture('echo');
   const added = await d.cli('add', 'fresh', '--', command, ...args);
-  expect(added).toMatchObject({ exitCode: 0, stderr: 'the running daemon has taken it up' });
+  expect(added).toMatchObject({
+    exitCode: 0,
+    stderr: expect.stringMatching(/^the running daemon has taken it up; fresh is ready/),
+  });
   expect((await d.cli('call', 'fresh', 'echo', 'message=hi')).stdout).toBe('hi');
 
   const foreign = join(d.dir, 'elsewhere.json');

@@ -21,6 +21,7 @@ export type Sight = {
   findings: string[];
 };
 
+const PROCESS = new URL('./puppets/process.mjs', import.meta.url).pathname;
 /** A puppet is restarted for as long as the fuzzer likes: its crashes are what is tried. */
 const PUPPET = {
   timeoutMs: 400,
@@ -43,7 +44,12 @@ export async function house() {
     servers: {
       echo: fixture('echo'),
       victim: fixture('resources', { timeoutMs: 1_000, maxTimeoutMs: 2_000 }),
-      puppet: fixture('puppet', PUPPET, { PUPPET_PORT: String(stdio.port) }),
+      puppet: {
+        command: process.execPath,
+        args: [PROCESS],
+        env: { PUPPET_PORT: String(stdio.port) },
+        'x-troupe': PUPPET,
+      },
       far: { url: http.url, 'x-troupe': PUPPET },
       wired: { url: websocket.url, 'x-troupe': PUPPET },
     },

@@ -21,15 +21,16 @@ export function startWords(paths: Paths): string[] {
 
 const LISTENING = /^\S+ \S+ \S+ 00010000 \S+ \S+ +\d+ (\/.*)$/gm;
 
+/** The system shows the name under which a daemon's socket was made, before it took its place (doors/control.ts). */
+const DRAFT = /^\.[0-9a-f]{8}$/;
+
 /** The state directories of this user's other daemons. Only Linux lists the sockets that somebody listens on. */
 function otherStates(own: string): string[] {
   if (process.platform !== 'linux') return [];
   try {
     const sockets = [...readFileSync('/proc/net/unix', 'utf8').matchAll(LISTENING)].map(([, path = '']) => path);
-    const states = sockets
-      .filter((path) => /^control(-[\w-]+)?\.sock$/.test(basename(path)) && isMine(path))
-      .map(dirname);
-    return [...new Set(states)].filter((state) => state !== own && existsSync(`${state}/database`));
+    const states = sockets.filter((path) => DRAFT.test(basename(path))).map(dirname);
+    return [...new Set(states)].filter((state) => state !== own && isMine(`${state}/database`));
   } catch {
     return []; // a system that does not show them
   }

@@ -133,7 +133,7 @@ async function firstStates({ paths }: Cli, names: readonly string[]): Promise<re
 
 const stateOf = ({ name, state, lastError }: ServerStatus) => ({ name, state, lastError });
 const wellOf = ({ name, state, tools }: ServerStatus): string =>
-  state === 'ready' ? `; ${name} is ready, with ${tools} tool${tools === 1 ? '' : 's'}` : '';
+  state === 'ready' ? `; ${name} is ready${tools ? `, with ${tools} tool${tools === 1 ? '' : 's'}` : ''}` : ''; // its list may not be read yet
 
 async function tellTrouble({ output, paths }: Cli, servers: readonly ServerStatus[]): Promise<string> {
   const opening = servers.filter(({ state }) => state === 'opening').map(({ name }) => name);

@@ -1,4 +1,4 @@
-// A server that is a process: test/fixtures/puppet.mjs, whose strings are a socket.
+// A server that is a process: process.mjs, whose strings are a socket.
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -38,7 +38,7 @@ function createLife(socket: Socket) {
   const open = new OpenIds();
   let fence = 0;
   socket.on('error', () => {}); // 'close' follows
-  const closed = once(socket, 'close');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
   createInterface(socket).on('line', (line) => {
     const told = JSON.parse(line) as { fence?: number; open?: string | number };
     if (told.open !== undefined) open.add(told.open);
@@ -49,7 +49,7 @@ function createLife(socket: Socket) {
     async say(inputs: readonly string[]): Promise<void> {
       fence += 1;
       const lines = inputs.flatMap((input) => [withOpenIds(input, open.all), NEWLINE]);
-      const isTaken = Promise.race([once(socket, `fence ${fence}`), closed]);
+      const isTaken = Promise.race([new Promise((resolve) => socket.once(`fence ${fence}`, resolve)), closed]);
       socket.write(`${JSON.stringify({ say: Buffer.concat(lines).toString('latin1'), fence })}\n`);
       await within(PATIENCE_MS, isTaken);
     },

@@ -25,7 +25,7 @@ export async function websocketPuppet(): Promise<Puppet<string> & { readonly url
       if (result) ws.send(JSON.stringify({ jsonrpc: '2.0', id, result }));
       else open.add(id);
     });
-    current = { ws, open, closed: once(ws, 'close') };
+    current = { ws, open, closed: new Promise((resolve) => ws.once('close', resolve)) };
     server.emit('life');
   });
   return {
@@ -36,7 +36,7 @@ export async function websocketPuppet(): Promise<Puppet<string> & { readonly url
       const { ws, open, closed } = current;
       fence += 1;
       const id = `fence-${fence}`;
-      const isTaken = Promise.race([once(ws, `fence ${id}`), closed]);
+      const isTaken = Promise.race([new Promise((resolve) => ws.once(`fence ${id}`, resolve)), closed]);
       for (const input of inputs) ws.send(withOpenIds(input, open.all), { binary: input.length % 97 === 0 });
       ws.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }));
       await within(PATIENCE_MS, isTaken);

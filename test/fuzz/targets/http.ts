@@ -1,6 +1,5 @@
 // The HTTP door, as bytes on its socket. An answer, a refusal and a hang-up are all good; what counts is who else is served.
 
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { HOST, type HttpRequest, httpRequests, SESSION } from '../arbitraries/http.ts';
 import { variantOf } from '../arbitraries/messages.ts';
@@ -77,9 +76,10 @@ class Sender {
 
   #open(): Socket {
     if (this.#socket?.writable) return this.#socket;
-    this.#socket = connect(this.#port, this.#host).on('error', () => {}); // 'close' follows
-    this.#closed = once(this.#socket, 'close');
-    return this.#socket;
+    const socket = connect(this.#port, this.#host).on('error', () => {}); // 'close' follows
+    this.#closed = new Promise((resolve) => socket.once('close', resolve));
+    this.#socket = socket;
+    return socket;
   }
 }
 
