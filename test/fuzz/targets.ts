@@ -1,6 +1,7 @@
 // Everything that takes something from strangers, and is fuzzed.
 
 import type { Target } from './target.ts';
+import { bus } from './targets/bus.ts';
 import { config } from './targets/config.ts';
 import { control, pipe, websocket } from './targets/connections.ts';
 import { frames } from './targets/frames.ts';
@@ -15,6 +16,7 @@ export const TARGETS: readonly Target<any>[] = [
   websocket,
   pipe,
   control,
+  bus,
   stdioServer,
   websocketServer,
   httpServer,
