@@ -79,8 +79,8 @@ export function createAsking(options: AskingOptions) {
     const now = world.date();
     events.askClosed({ ...view, outcome, by });
     const name = tool.slice(0, 1_024);
-    const about = [now, options.name, 'ask', principal, id, server, METHODS[kind], name, outcome];
-    store.write('addAudit', [...about, 0, by, (now - openedAt) * 1_000, 0, 0]);
+    const about = [now, options.name, 'ask', principal, id, server, METHODS[kind] ?? kind, name, outcome];
+    store.write('addAudit', [...about, 0, by, microsBetween(openedAt, now), 0, 0]);
     logger.info({ server, ask: id.slice(0, 8), kind, principal, outcome, by }, 'ask');
   }
 
@@ -133,7 +133,11 @@ function createPeers(subject: string, daemon: string, onTrouble: (error: unknown
   };
 }
 
-const METHODS: Record<AskView['kind'], string> = {
+/** A row may be of a later version, which knows further kinds, or may have been damaged: neither keeps a daemon from starting. */
+const microsBetween = (from: number, to: number): number =>
+  Math.min(Math.max(0, Math.trunc(to - from)) * 1_000, Number.MAX_SAFE_INTEGER);
+
+const METHODS: Record<string, string> = {
   elicitation: 'elicitation/create',
   sampling: 'sampling/createMessage',
   approval: 'tools/call',

@@ -78,11 +78,16 @@ test('any messages: the connection is never cut, and a neighbour is answered all
   expect(await connection()).toEqual(before);
 });
 
-test('a daemon whose outbox was poisoned by an earlier version is healthy from its next start on', async () => {
+test('a daemon whose outbox was poisoned by an earlier version, or that finds rows of a later one, is healthy from its next start on', async () => {
   await d.down();
   const db = new Sqlite(join(d.state, 'database/troupe.db'));
   const row = db.prepare('INSERT INTO outbox (subject, message_id, payload, created_at) VALUES (?, ?, ?, ?)');
   row.run(`troupe.as.${'c'.repeat(4_050)}.ev.asks.state.ready`, 'poison', bytes('{}'), Date.now());
+  // A question of a kind that only a later version knows, which its daemon left open.
+  db.prepare(
+    `INSERT INTO asks (id, kind, server, tool, principal, daemon, status, stage, opened_at, expires_at)
+     VALUES ('later', 'oracle', 'asks', 'ask', '_', 'gone', 'open', 'answer', -9007199254740992, 0)`,
+  ).run();
   db.close();
   await d.start();
   await eventually(async () => expect((await d.status()).bus).toMatchObject({ outbox: 0, refused: 1 }));

@@ -50,10 +50,11 @@ export async function house() {
         env: { PUPPET_PORT: String(stdio.port) },
         'x-troupe': PUPPET,
       },
+      asks: fixture('asks'),
       far: { url: http.url, 'x-troupe': PUPPET },
       wired: { url: websocket.url, 'x-troupe': PUPPET },
     },
-    troupe: { asks: { timeoutMs: 2_000, hostMs: 200 }, http: { maxSessions: 500 }, logLevel: 'warn' },
+    troupe: { asks: { timeoutMs: 10_000, hostMs: 200 }, http: { maxSessions: 500 }, logLevel: 'warn' },
   });
   return {
     d,

@@ -5,12 +5,22 @@ import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
+import { headers } from 'nats';
+import type { Daemon } from '../../support/daemon.ts';
 import { eventually } from '../../support/eventually.ts';
 import { values } from '../arbitraries/messages.ts';
 import { stage, type Target } from '../target.ts';
 
-/** `table` and the cells are drawn before the tables are known: they choose by remainder. */
-type Row = { readonly table: number; readonly cells: readonly Cell[] };
+/**
+ * A row as troupe wrote it, with a few cells changed; of a table that has none, all of them. Tables, rows and columns are not known
+ * when an input is drawn: its numbers choose by remainder.
+ */
+type Row = {
+  readonly table: number;
+  readonly like: number;
+  readonly changes: readonly number[];
+  readonly cells: readonly Cell[];
+};
 type Cell = { readonly text: string; readonly number: number; readonly isNull: boolean };
 
 /** The directory's own identity: with another one it is another directory, which is refused with a word. */
@@ -41,11 +51,17 @@ const cell = fc.record({ text, number, isNull: fc.nat(9).map((chance) => chance 
 
 export const rows: Target<Row> = {
   name: 'rows',
-  inputs: fc.record({ table: fc.nat(), cells: fc.array(cell, { minLength: COLUMNS, maxLength: COLUMNS }) }),
+  inputs: fc.record({
+    table: fc.nat(),
+    like: fc.nat(),
+    changes: fc.array(fc.nat(), { minLength: 1, maxLength: 3 }),
+    cells: fc.array(cell, { minLength: COLUMNS, maxLength: COLUMNS }),
+  }),
   batch: 20,
   stopsDaemon: true,
-  open: async ({ d }) =>
-    stage(async (inputs) => {
+  async open({ d }) {
+    await leaveRows(d);
+    return stage(async (inputs) => {
       const file = join(d.state, 'database', 'troupe.db');
       await d.down();
       copyFileSync(file, `${file}.before`);
@@ -61,8 +77,25 @@ export const rows: Target<Row> = {
         await d.start();
         throw error;
       }
-    }),
+    });
+  },
 };
+
+/** Something of everything, as a daemon leaves it: tasks that have ended and that have not, a session, an open question. */
+async function leaveRows(d: Daemon): Promise<void> {
+  for (const tool of ['counters', 'nothing'])
+    await d.request(`troupe.call.victim.${tool}`, {}, { headers: { 'Troupe-Task': '1' } });
+  const nc = await d.nats();
+  nc.publish('troupe.call.puppet.anything', '{}', { reply: '_INBOX.nobody', headers: taskHeader() });
+  nc.publish('troupe.call.asks.ask', '{}', { reply: '_INBOX.nobody' });
+  await eventually(async () => (await d.request('troupe.inbox')).data.length > 0, 10_000);
+}
+
+function taskHeader() {
+  const all = headers();
+  all.set('Troupe-Task', '1');
+  return all;
+}
 
 function plantAll(file: string, inputs: readonly Row[]): void {
   const database = new Sqlite(file);
@@ -87,12 +120,18 @@ function tablesOf(database: Sqlite.Database): Table[] {
 }
 
 /** Whether the table has taken it: a column may want to be unique, or one of a few words. */
-function plant(database: Sqlite.Database, tables: readonly Table[], { table, cells }: Row): boolean {
+function plant(database: Sqlite.Database, tables: readonly Table[], { table, like, changes, cells }: Row): boolean {
   const { name, columns } = tables[table % tables.length] as Table;
-  const cellsOf = columns.map(({ type }, at) => boundValue(cells[at] as Cell, type));
   const names = columns.map((column) => column.name);
+  const known = database.prepare(`SELECT ${names} FROM ${name}`).raw().all() as unknown[][];
+  const before = known[like % (known.length || 1)];
+  const changed = new Set(changes.map((change) => change % columns.length));
+  const written = columns.map(({ type, pk, name: column }, at) => {
+    if (before && !changed.has(at) && pk === 0 && column !== 'id' && column !== 'message_id') return before[at];
+    return boundValue(cells[at] as Cell, type);
+  });
   try {
-    database.prepare(`INSERT INTO ${name} (${names}) VALUES (${names.map(() => '?')})`).run(cellsOf);
+    database.prepare(`INSERT INTO ${name} (${names}) VALUES (${names.map(() => '?')})`).run(written);
     return true;
   } catch {
     return false;
