@@ -23,7 +23,7 @@ const SERVERS = { conf: 'stdio', confhttp: 'Streamable HTTP' };
 export const serverRuns = Object.entries(SERVERS).flatMap(([server, transport]) =>
   SUITES.map((suite) => ({
     ...suite,
-    server,
+    ...{ server, transport },
     title: `${suite.tool} ${suite.words.join(' ')}, fixture over ${transport}`,
   })),
 );

@@ -28,7 +28,7 @@ export async function startTroupe(servers, settings = {}) {
     end = all;
   });
 
-  const ask = (method) => withControl(socket, (control) => control.ask(method));
+  const ask = (method, params) => withControl(socket, (control) => control.ask(method, params));
   const stateOf = async (name) => (await ask('status')).servers.find((each) => each.name === name);
   const close = async () => {
     daemon.kill('SIGTERM');
@@ -43,7 +43,9 @@ export async function startTroupe(servers, settings = {}) {
     });
     const { TROUPE_HTTP } = await ask('env');
     return {
-      ...{ http: TROUPE_HTTP, close },
+      ...{ http: TROUPE_HTTP, env, close },
+      /** One operation of the control socket. */
+      ask,
       /** Other servers from now on. */
       async configure(next) {
         await write(next);

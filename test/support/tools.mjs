@@ -26,21 +26,33 @@ export function toolPath(name) {
   return found.get(name);
 }
 
+export const toolVersion = (name) => TOOLS[name][1];
+
 /** For vitest's `globalSetup`: no test should have to wait. What cannot be had fails only the tests that want it. */
 export async function setup() {
   await Promise.allSettled(['node', 'conformance', 'conformance-next', 'inspector'].map(toolPath));
 }
 
-async function locate(name) {
-  const [id, version, command] = TOOLS[name] ?? [];
-  if (!id) throw new Error(`there is no test tool ${name}; there are ${Object.keys(TOOLS).join(', ')}`);
+/** The folder of exactly that version of a package of the registry. */
+export async function packageHome(id, version) {
   const { pathsOf } = await import('../../dist/src/config/paths.js');
   const parent = join(pathsOf(process.env).cache, 'test-tools');
   const folder = join(parent, `${id.replace(/^@/, '').replace('/', '-')}-${version}`);
   const home = join(folder, 'node_modules', id);
   if (!(await exists(join(home, 'package.json')))) await install(`${id}@${version}`, parent, folder);
+  return home;
+}
+
+/** The file of one of a package's commands; a package with one command needs no name for it. */
+export async function commandOf(home, command) {
   const { bin } = JSON.parse(await readFile(join(home, 'package.json'), 'utf8'));
-  return join(home, typeof bin === 'string' ? bin : bin[command]);
+  return join(home, typeof bin === 'string' ? bin : (bin[command] ?? Object.values(bin)[0]));
+}
+
+async function locate(name) {
+  const [id, version, command] = TOOLS[name] ?? [];
+  if (!id) throw new Error(`there is no test tool ${name}; there are ${Object.keys(TOOLS).join(', ')}`);
+  return commandOf(await packageHome(id, version), command);
 }
 
 /** One rename at the end: whoever else installs or looks sees all of it or nothing. */
