@@ -116,7 +116,7 @@ async function readEvents(body: AsyncIterable<Buffer>, onData: (data: string, na
     const blocks = text.split('\n\n');
     text = blocks.pop() ?? '';
     for (const block of blocks) {
-      const field = (name: string) => new RegExp(`^${name}: ?(.*)$`, 'm').exec(block)?.[1] ?? '';
+      const field = (name: string) => new RegExp(`^${name}: ?([^\\n]*)$`, 'm').exec(block)?.[1] ?? '';
       if (field('data')) onData(field('data'), field('event'));
     }
   }
@@ -126,7 +126,8 @@ async function sse(target: Target, { scope, token = target.token }: Opening, hea
   const agent = new Agent({ connections: 64 });
   const authorization = `Bearer ${token}`;
   const url = `${target.http}${pathOf('sse', scope)}`;
-  const { body } = await request(url, { dispatcher: agent, headers: { authorization }, bodyTimeout: 0 });
+  const headers = { authorization, accept: 'text/event-stream' };
+  const { body } = await request(url, { dispatcher: agent, headers, bodyTimeout: 0 });
   let endpoint = '';
   const reading = readEvents(body, (data, name) => {
     if (name === 'endpoint') endpoint = data;

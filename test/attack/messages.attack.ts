@@ -244,8 +244,8 @@ surface(
       });
       for (const args of ['{"a":1e400,"b":-0}', '{"a":"\\ud800"}', `{"a":${'9'.repeat(10_000)}}`, '{"a":1.0,"a":2}'])
         await attempt(`arguments arrive as they were sent: ${args.slice(0, 30)}`, async () => {
-          const { data } = await d.request('troupe.call.echo.raw', args);
-          expect(data.content[0].text).toContain(args);
+          const { text } = await d.request('troupe.call.echo.raw', args);
+          expect(text).toContain(`"structuredContent":${args}`);
         });
     }),
 

@@ -1,0 +1,44 @@
+// Requests over NATS in any tree, and everything that anybody can hear there.
+
+import { headers as natsHeaders } from 'nats';
+import { type Reply, replyOf } from '../support/daemon.ts';
+import type { Target } from './kit.ts';
+
+export type Asked = {
+  readonly body?: string | object;
+  readonly headers?: Record<string, string>;
+  readonly timeout?: number;
+};
+
+/** One request; a broker that knows nobody there is the code 503. */
+export async function over(
+  { nats }: Target,
+  subject: string,
+  { body = '', headers = {}, timeout = 10_000 }: Asked = {},
+): Promise<Reply> {
+  const all = natsHeaders();
+  for (const [key, value] of Object.entries(headers)) all.set(key, value);
+  const bytes = typeof body === 'string' ? body : JSON.stringify(body);
+  try {
+    return replyOf(await nats.connection.request(subject, bytes, { timeout, headers: all }));
+  } catch (error) {
+    if ((error as { code?: string }).code !== '503') throw error;
+    return { text: '', data: undefined, code: 503, error: 'no responders', headers: {} };
+  }
+}
+
+/** Everything that is published to these subjects from now on. */
+export async function eavesdrop({ nats }: Target, ...subjects: string[]) {
+  const heard: { subject: string; text: string }[] = [];
+  const callback = (_: unknown, msg: { subject: string; string(): string }) =>
+    void heard.push({ subject: msg.subject, text: msg.string() });
+  const open = subjects.map((subject) => nats.connection.subscribe(subject, { callback }));
+  await nats.connection.flush();
+  return {
+    heard,
+    async [Symbol.asyncDispose]() {
+      await nats.connection.flush();
+      for (const each of open) each.unsubscribe();
+    },
+  };
+}
