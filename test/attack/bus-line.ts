@@ -1,6 +1,6 @@
 // Requests over NATS in any tree, and everything that anybody can hear there.
 
-import { headers as natsHeaders } from 'nats';
+import { createInbox, headers as natsHeaders } from 'nats';
 import { type Reply, replyOf } from '../support/daemon.ts';
 import type { Target } from './kit.ts';
 
@@ -41,4 +41,19 @@ export async function eavesdrop({ nats }: Target, ...subjects: string[]) {
       for (const each of open) each.unsubscribe();
     },
   };
+}
+
+/** What a streamed reply says, until its end. */
+export async function streamed({ nats }: Target, subject: string, body: string | object = ''): Promise<string[]> {
+  const headers = natsHeaders();
+  headers.set('Troupe-Stream', '1');
+  const said: string[] = [];
+  const reply = createInbox();
+  const subscription = nats.connection.subscribe(reply);
+  nats.connection.publish(subject, typeof body === 'string' ? body : JSON.stringify(body), { reply, headers });
+  for await (const msg of subscription) {
+    if (msg.data.length === 0) break;
+    said.push(msg.string());
+  }
+  return said;
 }

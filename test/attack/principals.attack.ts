@@ -9,7 +9,7 @@ import { askControl } from '../support/control.ts';
 import { fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { rawHost } from '../support/host.ts';
-import { eavesdrop, over } from './bus-line.ts';
+import { eavesdrop, over, streamed } from './bus-line.ts';
 import { hostAt } from './doors.ts';
 import { ALICE, anywhere, BOB, ours, surface, type Target } from './kit.ts';
 
@@ -267,7 +267,7 @@ surface(
         tool: 'late',
         principal: 'alice',
       };
-      const streamed = eavesdropped(target, `troupe.as.alice.task.result.${id}`);
+      const stream = streamed(target, `troupe.as.alice.task.result.${id}`);
       const forged: [string, object][] = [
         ...['completed', 'failed', 'cancelled'].flatMap((status): [string, object][] => [
           [`troupe.ev.task.${id}.${status}`, { ...ended, status }],
@@ -291,7 +291,7 @@ surface(
           expect((await d.server('late')).state).toBe('ready');
         });
       await attempt('its stream ends with what the server said', async () => {
-        const said = (await streamed).join('\n');
+        const said = (await stream).join('\n');
         expect(said).toContain('content');
       });
     }),
@@ -357,20 +357,4 @@ async function spread<Outcome>(ids: string[], atOnce: number, work: (id: string)
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
   return found;
-}
-
-/** What a streamed reply says, until its end. */
-async function eavesdropped({ nats }: Target, subject: string): Promise<string[]> {
-  const { headers } = await import('nats');
-  const wish = headers();
-  wish.set('Troupe-Stream', '1');
-  const said: string[] = [];
-  const inbox = createInbox();
-  const subscription = nats.connection.subscribe(inbox);
-  nats.connection.publish(subject, '', { reply: inbox, headers: wish });
-  for await (const msg of subscription) {
-    if (msg.data.length === 0) break;
-    said.push(msg.string());
-  }
-  return said;
 }
