@@ -10,6 +10,9 @@ export type Asked = {
   readonly timeout?: number;
 };
 
+/** What a broker says of a subject that nobody serves. */
+export const NOBODY = 'no responders';
+
 /** One request; a broker that knows nobody there is the code 503. */
 export async function over(
   { nats }: Target,
@@ -23,7 +26,7 @@ export async function over(
     return replyOf(await nats.connection.request(subject, bytes, { timeout, headers: all }));
   } catch (error) {
     if ((error as { code?: string }).code !== '503') throw error;
-    return { text: '', data: undefined, code: 503, error: 'no responders', headers: {} };
+    return { text: '', data: undefined, code: 503, error: NOBODY, headers: {} };
   }
 }
 
