@@ -155,7 +155,7 @@ const ERROR = 50;
 const logOf = (d: Daemon): string => readFileSync(`${d.state}/logs/troupe.log`, 'utf8');
 
 /** An error in the log is a fault of troupe's, unless it tells that a server has failed. */
-function troublesIn(log: string): string[] {
+export function troublesIn(log: string): string[] {
   const lines = log.split('\n').filter(Boolean);
   const troubles = lines.flatMap((line) => {
     const entry = JSON.parse(line) as { level: number | string; bus?: string; state?: string; msg: string };
