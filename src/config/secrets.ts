@@ -1,6 +1,7 @@
 // Which values of a configuration are secrets: whatever stands under a name that says so, and in `env` and `headers` also what
 // looks like one. A word, a number, a path or a plain address is none: to mask it would only make the log unreadable.
 
+import { jsonOf } from '../protocol/json.ts';
 import { urlOf } from './addresses.ts';
 import { isObject } from './definition.ts';
 import type { Config, RemoteServer, StdioServer } from './schema.ts';
@@ -75,14 +76,6 @@ function deep(name: string, value: unknown): string[] {
 function named(name: string, value: string): string[] {
   if (/^\s*[{[]/.test(value)) return [...deep(name, jsonOf(value)), ...(isSecret(name, value) ? [value] : [])];
   return [...inUrl(value), ...(isSecret(name, value) ? parts(value) : [])];
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // it only looks like JSON
-  }
 }
 
 const saysSo = (name: string): boolean => SAYS_SO.test(name) && !SAYS_WHERE.test(name);

@@ -92,6 +92,15 @@ export function stringOf(value: Buffer): string | undefined {
   return stringEnd(value, 0) === value.length ? textOf(value, 0, value.length) : undefined;
 }
 
+/** What a text says that somebody else may have written: undefined if it is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 export type Span = { readonly from: number; readonly to: number };
 
 /** Where the values of `key` lie: none, one, or the first two. */

@@ -16,7 +16,12 @@ export type Offers = { readonly roots: readonly Root[]; readonly isCut: boolean 
 /** Undefined for a result that has no list of roots. */
 export function readOffers(result: Buffer): Offers | undefined {
   const list = member(result, 'roots');
-  if (list?.[0] !== OPEN_BRACKET) return undefined;
+  return list && readRoots(list);
+}
+
+/** Undefined for what is no list: also of a row of the database, which somebody may have changed. */
+export function readRoots(list: Buffer): Offers | undefined {
+  if (list[0] !== OPEN_BRACKET) return undefined;
   const roots: Root[] = [];
   let bytes = 0;
   for (const each of elements(list)) {

@@ -12,7 +12,7 @@ import type { Member } from '../servers/member.ts';
 import type { Store } from '../store/store.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { complaintOf, createJudge, onDisk, type Problem, pathOf, realName } from './judge.ts';
-import { fitName, MAX_BYTES, MAX_ROOTS, type Offers } from './offers.ts';
+import { fitName, MAX_BYTES, MAX_ROOTS, type Offers, readRoots } from './offers.ts';
 import type { Audience, Root, RootSource, RootView } from './root.ts';
 import { createTelling, type Notify, type Ping } from './telling.ts';
 
@@ -234,7 +234,7 @@ export function createRootRows(
     ]);
     return {
       owner: owner.map(({ uri, name }) => ({ uri, ...(name && { name }) })),
-      sessions: sessions.map((row) => ({ ...row, roots: JSON.parse(row.roots) })),
+      sessions: sessions.map((row) => ({ ...row, roots: readRoots(Buffer.from(row.roots))?.roots ?? [] })),
     };
   }
 

@@ -3,6 +3,7 @@
 
 import { eraOf, LATEST } from '../protocol/eras.ts';
 import { TroupeError } from '../protocol/failures.ts';
+import { jsonOf } from '../protocol/json.ts';
 import { levelOf } from '../protocol/signals.ts';
 import { NAME } from '../protocol/version.ts';
 import type { SessionRow } from '../store/store.ts';
@@ -171,7 +172,7 @@ function identityOf({ id, principal, door, scope, level, capabilities, ...row }:
     door: door as HostDoor,
     scope,
     era,
-    capabilities: capabilitiesOf(JSON.parse(capabilities), era),
+    capabilities: capabilitiesOf(jsonOf(capabilities), era),
     level: levelOf(level ?? undefined),
   };
 }

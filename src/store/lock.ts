@@ -43,7 +43,9 @@ function isSameFile(known: Stats, path: string): boolean {
   }
 }
 
+/** Looks the name up before it uses it: names come from rows too, and one that nobody took must lead to no file, here or elsewhere. */
 export function isHeld(directory: string, name: string, waitMs = INSTANT_MS): boolean {
+  if (!locksIn(directory, name).includes(name)) return false;
   const lock = acquireLock(directory, name, waitMs);
   lock?.release();
   return lock === undefined;

@@ -3,6 +3,7 @@
 
 import type { Door, Outcome, Signal, TaskView } from '../calls/call.ts';
 import { TroupeError } from '../protocol/failures.ts';
+import { jsonOf } from '../protocol/json.ts';
 import type { TaskRow } from '../store/rows.ts';
 
 /** What shall be called as a task. */
@@ -61,7 +62,8 @@ export type Tasks = {
 const LATEST = Number.MAX_SAFE_INTEGER;
 
 export function viewOf(row: TaskRow, pollInterval: number): TaskView {
-  const { message, progress } = row;
+  const { message } = row;
+  const progress = progressOf(row);
   return {
     taskId: row.id,
     status: row.status,
@@ -75,8 +77,13 @@ export function viewOf(row: TaskRow, pollInterval: number): TaskView {
     principal: row.principal,
     phase: row.phase,
     attempt: row.attempt,
-    ...(progress !== null && { progress: JSON.parse(progress) }),
+    ...(progress && { progress }),
   };
+}
+
+function progressOf({ progress }: TaskRow): TaskView['progress'] {
+  const kept = progress === null ? undefined : (jsonOf(progress) as TaskView['progress'] | null);
+  return typeof kept?.progress === 'number' ? kept : undefined;
 }
 
 export const cursorOf = ({ seq }: TaskRow): string => Buffer.from(`task ${seq}`).toString('base64url');
@@ -92,8 +99,11 @@ export function placeOf(cursor: string | undefined): number {
 
 /** The same moment is often told twice. */
 function isoOf(at: number): string {
-  if (at !== last.at) last = { at, text: new Date(at).toISOString() };
+  if (at !== last.at) last = { at, text: new Date(Math.min(Math.max(at, -MAX_DATE), MAX_DATE)).toISOString() };
   return last.text;
 }
+
+/** No date is farther from 1970 than this, and a damaged row must not cost its owner the whole list. */
+const MAX_DATE = 8.64e15;
 
 let last = { at: Number.NaN, text: '' };

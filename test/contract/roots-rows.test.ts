@@ -29,3 +29,20 @@ test('a session that nobody has used for some minutes offers nothing, until it i
     await store.close();
   }
 });
+
+test('what a row holds that is no list of roots offers nothing, and keeps no other from offering', async () => {
+  await using dir = await scratch();
+  const store = await openStore(dir.path);
+  try {
+    const written = ['{"a":', '[1,{},{"uri":7}]', '"text"', '', '[{"uri":"file:///x"}]'];
+    for (const [id, roots] of written.entries()) {
+      const at = Date.now();
+      await store.commit('addSession', [String(id), '_', 'http', '', '2025-11-25', '{}', '{}', at, at, '_', 100]);
+      await store.commit('setSessionRoots', [roots, String(id)]);
+    }
+    const rows = createRootRows(store, realWorld, (error) => expect.unreachable(String(error)));
+    expect(rows.get().sessions.flatMap(({ roots }) => roots)).toEqual([{ uri: 'file:///x' }]);
+  } finally {
+    await store.close();
+  }
+});

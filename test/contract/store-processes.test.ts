@@ -1,11 +1,12 @@
 // The store beside other processes: what was acknowledged survives their death, and their locks are waited for.
 
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
 import { execa } from 'execa';
 import { expect, it } from 'vitest';
-import { acquireLock } from '../../src/store/lock.ts';
+import { acquireLock, isHeld } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
@@ -109,6 +110,15 @@ it('opens the same new directory from several processes at once', async () => {
   expect(store.all('processes')).toHaveLength(4);
   await store.close();
 }, 20_000);
+
+it('takes a name that nobody took for a lock that is not held, and makes no file of it', async () => {
+  await using dir = await scratch();
+  const state = join(dir.path, 'state');
+  mkdirSync(state);
+  for (const name of ['', 'stranger', '../outside', '/tmp/outside', 'x'.repeat(5_000), 'a\0b'])
+    expect(isHeld(state, name, 0), JSON.stringify(name).slice(0, 40)).toBe(false);
+  expect(readdirSync(dir.path, { recursive: true })).toEqual(['state']);
+});
 
 it('gives a lock to one holder at a time, and frees it when the holder is killed', async () => {
   await using dir = await scratch();

@@ -5,6 +5,7 @@ import { FORGOTTEN, type Outcome } from '../../src/calls/call.ts';
 import type { Failure } from '../../src/protocol/failures.ts';
 import type { TaskRow } from '../../src/store/rows.ts';
 import { endingOf, endOfCall, outcomeToKeep } from '../../src/tasks/endings.ts';
+import { viewOf } from '../../src/tasks/task.ts';
 
 const row = (given: Partial<TaskRow>): TaskRow =>
   ({ server: 's', phase: 'dispatching', attempt: 1, upstream: null, ...given }) as TaskRow;
@@ -72,4 +73,12 @@ describe('what is kept', () => {
   ])('has the status of MCP, and words for people', (outcome, expected) => {
     expect(endingOf(outcome, 7)).toEqual({ ...expected, updated_at: 7 });
   });
+});
+
+it('shows a task whose row was damaged, without what cannot be read', () => {
+  const at = { created_at: -(2 ** 53), updated_at: 2 ** 53 };
+  for (const progress of ['{"a":', '7', 'null', '{"progress":"half"}'])
+    expect(viewOf(row({ ...at, message: null, progress }), 1_000)).not.toHaveProperty('progress');
+  const kept = { progress: 1, total: 2 };
+  expect(viewOf(row({ ...at, message: null, progress: JSON.stringify(kept) }), 1_000)).toHaveProperty('progress', kept);
 });

@@ -140,7 +140,7 @@ export async function openSession(url: string): Promise<Record<string, string>> 
   return { 'mcp-session-id': String(headers['mcp-session-id']), 'mcp-protocol-version': '2025-06-18' };
 }
 
-const post = (url: string, message: object, headers: Record<string, string> = {}) =>
+export const post = (url: string, message: object, headers: Record<string, string> = {}) =>
   request(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
