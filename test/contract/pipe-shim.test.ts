@@ -66,6 +66,15 @@ describe('with a daemon', () => {
     expect(shim.isBusy).toBe(false);
   });
 
+  it('passes the refusal of a request that can be read no further than its id', () => {
+    const daemon = opened();
+    const deep = `{"jsonrpc":"2.0","id":7,"method":"ping","params":${'['.repeat(1_000)}`;
+    fromHost(deep, '{"jsonrpc":"2.0","id":8,"method":9}');
+    expect(daemon).toHaveLength(2);
+    for (const id of [7, 8]) fromDaemon(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32600,"message":"no"}}`);
+    expect(heard().map(({ id }) => id)).toEqual([7, 8]);
+  });
+
   it('counts the messages of a batch one by one', () => {
     opened();
     fromHost(`[${call(1)},${call(2)},${INITIALIZED}]`);

@@ -115,8 +115,8 @@ export class ShimSession {
 
   #forward({ line, frame }: Held, send: ToDaemon): void {
     for (const each of messagesOf(frame)) {
-      if (each.kind === 'request') this.#inFlight.add(each.id);
-      else if (isAnswer(each)) this.#asked.delete(each.id);
+      if (isAnswer(each)) this.#asked.delete(each.id);
+      else if (isOwedAnAnswer(each)) this.#inFlight.add(each.id);
     }
     send(line);
   }
@@ -158,7 +158,7 @@ export class ShimSession {
 
   #refuse(frame: Frame, failure: Failure): void {
     for (const each of messagesOf(frame))
-      if (each.kind === 'request') this.#wires.toHost(errorFrame(each.id, errorObject(failure)));
+      if (isOwedAnAnswer(each)) this.#wires.toHost(errorFrame(each.id, errorObject(failure)));
   }
 }
 
@@ -176,6 +176,10 @@ const TOO_MUCH: Failure = {
 
 const isAnswer = (frame: Frame): frame is Extract<Frame, { kind: 'result' | 'error' }> =>
   frame.kind === 'result' || frame.kind === 'error';
+
+/** A request, also one that cannot be read but for its id: the daemon refuses it, and its host must hear so. */
+const isOwedAnAnswer = (frame: Frame): frame is Extract<Frame, { kind: 'request' | 'malformed' }> & { id: string } =>
+  frame.kind === 'request' || (frame.kind === 'malformed' && frame.id !== undefined);
 
 const messagesOf = (frame: Frame): readonly Frame[] => (frame.kind === 'batch' ? frame.frames : [frame]);
 
