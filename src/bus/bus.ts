@@ -76,7 +76,7 @@ export function createBus(options: BusOptions) {
     async tried(): Promise<void> {
       const isTried = (state: BusSnapshot) => state.matches({ linked: 'online' }) || state.matches('parted');
       const connected = waitFor(connection, isTried, { timeout: FIRST_MS });
-      const hopeless = waitFor(broker, (state) => state.matches('missing'), { timeout: FIRST_MS });
+      const hopeless = waitFor(broker, isHopeless, { timeout: FIRST_MS });
       await Promise.race([connected, hopeless]).catch(() =>
         logger.warn('the bus is not there yet; going on without it'),
       );
@@ -104,6 +104,10 @@ export function createBus(options: BusOptions) {
     },
   };
 }
+
+/** There is no nats-server, or it has ended as often as it is restarted quickly. */
+const isHopeless = (state: SnapshotFrom<typeof brokerMachine>): boolean =>
+  state.matches('missing') || (state.matches('waiting') && state.context.restarts >= BROKER.backoffMs.length);
 
 // ── The ports of the broker machine ──────────────────────────────────────────
 

@@ -96,8 +96,8 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
       };
     },
     requestBody(msg) {
-      const reference = msg.headers?.get('Troupe-Object');
-      if (reference) return bus.blobs.get(reference, maxRequestBytes);
+      // One that is there and names nothing is refused: without its arguments the call would be another one.
+      if (msg.headers?.has('Troupe-Object')) return bus.blobs.get(msg.headers.get('Troupe-Object'), maxRequestBytes);
       return Buffer.from(msg.data.buffer, msg.data.byteOffset, msg.data.byteLength);
     },
     close: listening.close,

@@ -15,8 +15,8 @@ async function echo(jetstream: boolean) {
   await door.flush();
   const ask = async (body: string, object?: string) => {
     const all = headers();
-    if (object) all.set('Troupe-Object', object);
-    return (await caller.request('svc', body, { timeout: 10_000, ...(object && { headers: all }) })).string();
+    if (object !== undefined) all.set('Troupe-Object', object);
+    return (await caller.request('svc', body, { timeout: 10_000, headers: all })).string();
   };
   return { caller, ask, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
@@ -29,6 +29,7 @@ test('arguments are the body, or the object that a header refers to', async () =
   await store.putBlob({ name: 'huge' }, new Uint8Array(300_001));
   expect(await it.ask('', `${BUCKET}/args`)).toBe('200000');
   expect(await it.ask('', `${BUCKET}/huge`)).toMatch(/300001 bytes; the limit is 300000/);
+  expect(await it.ask('12345', ' ')).toMatch(/Troupe-Object must be troupe_blobs/);
   expect(await it.ask('', `${BUCKET}/none`)).toMatch(/no object troupe_blobs\/none/);
 });
 

@@ -1,6 +1,6 @@
 // Bad input never crashes: each gets one clear sentence, a command a non-zero exit code, and nothing is lost.
 
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -167,6 +167,27 @@ describe('the bus', () => {
       expect((await d.request('troupe.call.echo.echo', { message: 'moved' })).data.content[0].text).toBe('moved');
     } finally {
       stranger.close();
+    }
+  });
+
+  test('says what keeps its nats-server from starting, in the words of up, and is not waited for long', async () => {
+    await using dir = await scratch();
+    const state = join(dir.path, 'state');
+    await using place = workplace({ TROUPE_STATE: state, TROUPE_NATS_SERVER: (await natsBinary()).path });
+    const token = join(state, 'nats/token');
+    mkdirSync(join(token, '..'), { recursive: true, mode: 0o700 });
+    symlinkSync('/dev/null', token);
+    writeFileSync(place.config, JSON.stringify({ mcpServers: {} }));
+    try {
+      const { code, stdout } = await place.run('up', '--detach');
+      expect(code).toBe(0);
+      expect(stdout).toContain('bus offline');
+      expect(stdout).toContain(`${token} is a symbolic link, not a file: move it away.`);
+      // Three short waits between four attempts; the next one is ten seconds away.
+      const attempts = readFileSync(join(state, 'logs/troupe.log'), 'utf8').match(/"msg":"broker waiting"/g) ?? [];
+      expect(attempts.length).toBeLessThanOrEqual(4);
+    } finally {
+      await place.run('down');
     }
   });
 

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isHttpFlag } from '../../config/http.ts';
 import { openOwn, ownDirectory } from '../../files/own.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
+import { flat } from '../terminal/table.ts';
 import { type Cli, INTERRUPTED, OK, type Output, usage } from '../verb.ts';
 import { type Status, statusOf, untilGone } from './running.ts';
 import { troubleText } from './trouble.ts';
@@ -177,6 +178,7 @@ function greeting(output: Output, { daemon, bus, http, servers }: Status): strin
   const to = daemon.instance ? ` --instance ${daemon.instance}` : '';
   return [
     `troupe is running (pid ${daemon.pid}): ${ready} of ${servers.length} servers ready, bus ${bus.state} ${bus.url ?? ''}`.trim(),
+    ...(bus.state === 'online' || !bus.lastError ? [] : [`       ${flat(bus.lastError)}`]),
     ...(http?.url ? [`${output.paint('dim', 'hosts ')} ${http.url}/mcp · troupe install <host>`] : []),
     ...(http?.insteadOf ? [`       not on ${http.insteadOf}, which is taken, or was when this port was chosen`] : []),
     `${output.paint('dim', 'look  ')} troupe status${to} · troupe tools${to} · troupe logs -f${to}`,
