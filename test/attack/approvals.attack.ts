@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connect, createInbox } from 'nats';
+import { connect, createInbox, headers } from 'nats';
 import { request } from 'undici';
 import { afterAll, expect } from 'vitest';
 import { askControl } from '../support/control.ts';
@@ -254,12 +254,15 @@ surface(
           await host.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: params(id) }));
           return async () => host[Symbol.asyncDispose]();
         },
+        // A plain request that is given up without a word is known only by the time that its caller named.
         async 'a connection to the bus'(id) {
           const { port, token } = target.nats;
           const own = await connect({ servers: `127.0.0.1:${port}`, ...(token && { token }) });
           const reply = createInbox();
           own.subscribe(reply);
-          own.publish('troupe.call.guarded.tally', JSON.stringify({ id }), { reply });
+          const all = headers();
+          all.set('Troupe-Timeout', '2000');
+          own.publish('troupe.call.guarded.tally', JSON.stringify({ id }), { reply, headers: all });
           await own.flush();
           return () => own.close();
         },
@@ -270,7 +273,7 @@ surface(
           const leave = await arrive(id);
           const ask = await askAbout(target, id);
           await leave();
-          await eventually(async () => (await inbox(target)).every((each) => each.id !== ask.id), 3_000).catch(
+          await eventually(async () => (await inbox(target)).every((each) => each.id !== ask.id), 10_000).catch(
             () => {},
           );
           await decide(target, ask.id, 'accept');

@@ -2,7 +2,16 @@
 // configurations that never end.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -47,8 +56,10 @@ surface('files', {
 
   'planted files': apart(async ({ attempt }) => {
     const plants: Record<string, (state: string, victim: string) => void> = {
-      'nats/token': (state) => write(join(state, 'nats/token'), PLANTED),
-      'http-token': (state) => write(join(state, 'http-token'), PLANTED),
+      ...(CAN_PLANT && {
+        'nats/token': (state: string) => plantText(join(state, 'nats/token')),
+        'http-token': (state: string) => plantText(join(state, 'http-token')),
+      }),
       'a log that leads elsewhere': (state, victim) => link(victim, join(state, 'logs/troupe.log')),
       'a token that leads elsewhere': (state, victim) => link(victim, join(state, 'nats/token')),
       'a database that leads elsewhere': (state, victim) => link(`${victim}.db`, join(state, 'database/troupe.db')),
@@ -112,9 +123,14 @@ surface('files', {
   }, 240),
 });
 
-function write(path: string, text: string): void {
+/** What is planted belongs to who planted it; only root can play another user. */
+const CAN_PLANT = process.geteuid?.() === 0;
+const STRANGER = 65_534;
+
+function plantText(path: string): void {
   mkdirSync(join(path, '..'), { recursive: true });
-  writeFileSync(path, text);
+  writeFileSync(path, PLANTED);
+  chownSync(path, STRANGER, STRANGER);
 }
 
 function link(to: string, path: string): void {

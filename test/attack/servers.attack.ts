@@ -243,14 +243,18 @@ surface(
 
     'death in every call': ours(async ({ d, target, attempt }) => {
       await start(d, 'mortal');
+      const die = (code: number) => over(target, 'troupe.call.mortal.die', { body: { code }, timeout: 30_000 });
       for (let at = 0; at < 8; at++)
-        await attempt(`death ${at}`, async () => {
-          const { code } = await over(target, 'troupe.call.mortal.die', { timeout: 30_000 });
-          expect([502, 503]).toContain(code);
+        await attempt(`the same call, time ${at}`, async () => {
+          const { code, text } = await die(1);
+          if (at < 2) expect(code).toBe(502);
+          else expect([code, JSON.parse(text).data.troupe.delivery]).toEqual([500, 'not sent']);
         });
-      await attempt('it ends as failed, and says so', async () => {
-        await d.until('mortal', 'failed');
-        expect((await over(target, 'troupe.call.mortal.echo')).code).toBe(503);
+      for (let at = 2; at < 10; at++)
+        await attempt(`another call, which ends with ${at}`, async () => expect((await die(at)).code).toBe(502));
+      await attempt('it is not buried for its callers', async () => {
+        expect((await over(target, 'troupe.call.mortal.echo', { body: { message: 'alive' } })).text).toContain('alive');
+        expect((await d.until('mortal', 'ready')).restarts).toBe(10);
       });
     }),
 
