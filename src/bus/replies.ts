@@ -32,6 +32,8 @@ export type ReplyOptions = {
 export type ReplyStream = {
   ack(requestId: string): void;
   signal(signal: Signal): void;
+  /** Resolves when the broker has had its say on whether the caller still listens: if not, `onGone` has been called. */
+  confirm(): Promise<void>;
   /** Ends the stream; nothing is sent after it. */
   end(outcome: Outcome): Promise<void> | undefined;
 };
@@ -89,6 +91,10 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
       return {
         ack: (requestId) => outlet.send('ack', json({ requestId })),
         signal: (signal) => outlet.send(signal.type, signalBody(signal, maxPayload(nc))),
+        confirm() {
+          keepAlive();
+          return nc.flush(); // the broker answers in order: what it says of the frame comes before the end of the flush
+        },
         end(outcome) {
           stop();
           return guarded(sendOutcome(bus, outlet, outcome));
