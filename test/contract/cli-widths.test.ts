@@ -73,3 +73,17 @@ test('at 80 columns and at 48 names are whole, causes are whole, and nothing wra
     for (const { item } of ITEMS) expect(tools?.text).toContain(item.name);
   }
 }, 30_000);
+
+test('what `doctor` finds, and the help of a verb, are folded between words at 48 columns', async () => {
+  await using place = workplace({ NATS_URL: 'nats://127.0.0.1:1' });
+  const throws = 'throw new Error("the licence file of the database server has expired since yesterday")';
+  writeFileSync(
+    place.config,
+    JSON.stringify({ mcpServers: { old: { command: process.execPath, args: ['-e', throws] } } }),
+  );
+  const [doctor, help] = await Promise.all([seen(place, 48, 'doctor'), seen(place, 48, 'help', 'up')]);
+  expect(doctor.flat).toContain('it said:');
+  expect(doctor.flat).toContain('Error: the licence file of the database server has expired since yesterday');
+  expect(doctor.flat).not.toContain('node:internal');
+  expect([doctor.wraps, help.wraps]).toEqual([0, 0]);
+}, 30_000);
