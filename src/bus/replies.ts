@@ -152,8 +152,10 @@ function signalBody(signal: Signal, limit: number): Buffer {
   return json({ level: signal.level, logger: 'troupe', data });
 }
 
-/** One inbox for all streams: the broker answers 503 there when a frame has no subscriber. */
-function listeners(nc: NatsConnection) {
+export type Listeners = ReturnType<typeof listeners>;
+
+/** One inbox for all who listen: the broker answers 503 there when a frame for one of them has no subscriber. */
+export function listeners(nc: NatsConnection) {
   const inbox = createInbox();
   const gone = new Map<string, () => void>();
   let next = 0;
