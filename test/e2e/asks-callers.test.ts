@@ -38,7 +38,7 @@ const answered = (id: string) => answer(id).then(({ outcome }) => outcome, Strin
 const wipe = (path: string, more: object = {}) => ({ name: 'wipe', arguments: { path }, ...more });
 /** How often the server was called so far, this time included. */
 async function countOf(server: string): Promise<number> {
-  const reply = d.request(`troupe.call.${server}.look`, { path: 'x' });
+  const reply = d.request(`troupe.call.${server}.look`, { path: 'x' }, { headers: { 'Troupe-Timeout': '30s' } });
   await answer((await theAsk()).id);
   return Number(/call (\d+)/.exec((await reply).text)?.[1]);
 }
