@@ -32,6 +32,8 @@ export type ReplyOptions = {
 export type ReplyStream = {
   ack(requestId: string): void;
   signal(signal: Signal): void;
+  /** Resolves when the broker has had its say on whether the caller still listens: if not, `onGone` has been called. */
+  confirm(): Promise<void>;
   /** Ends the stream; nothing is sent after it. */
   end(outcome: Outcome): Promise<void> | undefined;
 };
@@ -89,6 +91,10 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
       return {
         ack: (requestId) => outlet.send('ack', json({ requestId })),
         signal: (signal) => outlet.send(signal.type, signalBody(signal, maxPayload(nc))),
+        confirm() {
+          keepAlive();
+          return nc.flush(); // the broker answers in order: what it says of the frame comes before the end of the flush
+        },
         end(outcome) {
           stop();
           return guarded(sendOutcome(bus, outlet, outcome));
@@ -146,8 +152,10 @@ function signalBody(signal: Signal, limit: number): Buffer {
   return json({ level: signal.level, logger: 'troupe', data });
 }
 
-/** One inbox for all streams: the broker answers 503 there when a frame has no subscriber. */
-function listeners(nc: NatsConnection) {
+export type Listeners = ReturnType<typeof listeners>;
+
+/** One inbox for all who listen: the broker answers 503 there when a frame for one of them has no subscriber. */
+export function listeners(nc: NatsConnection) {
   const inbox = createInbox();
   const gone = new Map<string, () => void>();
   let next = 0;

@@ -9,12 +9,15 @@ type Work = (cli: Cli) => Promise<number>;
 /** Runs a verb's work, for the configuration and the daemon that the user named. */
 export type Run = (work: Work, where: { readonly config?: string; readonly instance?: string }) => Promise<void>;
 
+/** The fewest columns in which a description is still folded between words. */
+const LEAST_HELP = 20;
+
 export function buildProgram(version: string, runHere: Run): Command {
   const program = new Command('troupe')
     .description('Runs many MCP servers as one supervised fleet of actors and puts them on a NATS bus.')
     .version(version)
     .exitOverride()
-    .configureHelp({ subcommandTerm: termOf })
+    .configureHelp({ subcommandTerm: termOf, minWidthToWrap: LEAST_HELP })
     .configureOutput({ outputError: () => {} })
     .showSuggestionAfterError()
     .addHelpText(

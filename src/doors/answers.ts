@@ -14,6 +14,8 @@ export type AnswersOptions = {
   readonly onFault: (error: unknown) => void;
   /** An answer has been sent. */
   readonly onAnswered?: () => void;
+  /** Whether nobody hears what is sent just now, though the host may come back. */
+  readonly isAbsent?: () => boolean;
 };
 export type Answers = ReturnType<typeof createAnswers>;
 export type Request = Extract<Frame, { kind: 'request' }>;
@@ -25,7 +27,7 @@ export const ENDED: Failure = {
   message: 'the session has ended; begin a new one',
 };
 
-export function createAnswers({ send, onFault, onAnswered }: AnswersOptions) {
+export function createAnswers({ send, onFault, onAnswered, isAbsent }: AnswersOptions) {
   /** Ids of requests that are not answered yet, as raw JSON. */
   const inFlight = new Set<string>();
   let refusal: Failure | undefined;
@@ -43,7 +45,7 @@ export function createAnswers({ send, onFault, onAnswered }: AnswersOptions) {
       send(response);
       onAnswered?.();
     };
-    handTo(session, frame, { tell: send, answer }, onFault);
+    handTo(session, frame, { tell: send, answer, isAbsent }, onFault);
   }
 
   function batch(session: HostSession, frames: readonly Frame[]): void {
@@ -54,7 +56,7 @@ export function createAnswers({ send, onFault, onAnswered }: AnswersOptions) {
       send(response);
       onAnswered?.();
     };
-    takeApart(frames, { tell: send, answer }, (frame, to) => {
+    takeApart(frames, { tell: send, answer, isAbsent }, (frame, to) => {
       const refused = frame.kind === 'request' && refusedFrame(frame);
       if (refused) return to.answer(refused);
       if (frame.kind === 'request') inFlight.add(ids[ids.push(frame.id) - 1] as string);

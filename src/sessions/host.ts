@@ -14,7 +14,7 @@ export type Line = {
   /** It has no room for anything but the response. */
   readonly isMute?: boolean;
   /** Whether nobody reads it just now, though the host may come back for it. */
-  readonly isAbsent?: () => boolean;
+  readonly isAbsent?: (() => boolean) | undefined;
 };
 
 /** `''` is all servers, `name` one server with its names unchanged, `@name` a configured profile. */

@@ -24,7 +24,7 @@ export function openLog(directory: string, level: string, name = 'troupe.log'): 
   // Not pino's own: on a full disk its errors end the process, and its last flush never ends.
   const secrets = createSecrets();
   // When lines are written, and not when they are said: a call does not wait for it.
-  const sink = openSink(file, (line) => (secrets.isIn(line) ? masked(line, secrets.mask) : line));
+  const sink = openSink(file, (line) => (secrets.mayBeIn(line) ? masked(line, secrets.mask) : line));
   const masks = new Set<(text: string) => string>();
   const mask = (text: string): string => {
     let covered = secrets.mask(text);

@@ -19,11 +19,12 @@ import { terminal } from '../support/terminal.ts';
 
 /** What must not be on a terminal but by our own hand. */
 const RAW =
-  /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u061c\u115f\u1160\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\u3164\ufeff\uffa0\u{e0000}-\u{e0fff}]/u;
+  /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u061c\u115f\u1160\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\u3164\ufeff\uffa0\u{e0000}-\u{e0fff}]|[\u034f]|[\u17b4\u17b5]|[\u180b-\u180f]|[\ufe00-\ufe0e]/u;
 const SAMPLES = [
   ...['\x1b[2J', '\x1b]0;title\x07', '\x9b31m', '\x7f', '\r', '\b\b', '\u0000', '\u202egnp.exe', '\u2066x\u2069'],
   ...['\u200e', '\u200f', '\u061c', 'a\u200bb\u200cc\u200dd', '\u2060', '\ufeff', '\u2028', '\u2029', '\u{e0041}'],
-  ...['\u3164', '\u115f', '\uffa0', '\x1b[31m', '<0:31>', 'plain words', 'é日本🎭'],
+  ...['\u3164', '\u115f', '\uffa0', 'e\u034fvil', 'e\ufe00vil', '\u17b4', '\u180b'],
+  ...['\x1b[31m', '<0:31>', 'plain words', 'é日本🎭'],
 ];
 const hostile = fc
   .array(fc.oneof(fc.constantFrom(...SAMPLES), fc.string({ unit: 'binary', maxLength: 20 })), { maxLength: 6 })
@@ -111,6 +112,7 @@ it('leaves what a program reads unchanged, and what is printable as it is', () =
   printToolResult(output, json({ content: [{ type: 'text', text: 'a\x1b[2J\u202eb' }] }));
   expect(written.stdout).toBe('a\x1b[2J\u202eb\n');
   expect(printable('plain\n\twords: é日本🎭 שלום')).toBe('plain\n\twords: é日本🎭 שלום');
+  expect(printable('\u26a0\ufe0f a\ufe0f')).toBe('\u26a0\ufe0f a\\ufe0f');
   expect(printable('a\x1b[2J\u202e\u{e0041}\r\nb')).toBe('a\\u001b[2J\\u202e\\udb40\\udc41\nb');
 });
 

@@ -73,3 +73,31 @@ test('at 80 columns and at 48 names are whole, causes are whole, and nothing wra
     for (const { item } of ITEMS) expect(tools?.text).toContain(item.name);
   }
 }, 30_000);
+
+test('a question in the inbox has whole names at 48 columns, and times where there is room', async () => {
+  await using place = workplace();
+  const times = { openedAt: Date.now(), expiresAt: Date.now() + 300_000 };
+  const about = { server: 'filesystem', tool: 'write_file', principal: '_', arguments: {} };
+  const ask = { id: 'f'.repeat(32), kind: 'approval', stage: 'answer', ...about, ...times };
+  await place.control(() => ({ result: JSON.stringify({ version: 1, asks: [ask] }) }));
+  const [wide, narrow] = await Promise.all([seen(place, 80, 'inbox'), seen(place, 48, 'inbox')]);
+  expect(wide.lines[0]).toMatch(/^ID +AGE +EXPIRES +KIND +SERVER +TOOL$/);
+  expect(narrow.lines.slice(0, 2)).toEqual([
+    expect.stringMatching(/^ID +KIND +SERVER +TOOL$/),
+    expect.stringMatching(/^f{8} +approval +filesystem +write_file$/),
+  ]);
+}, 30_000);
+
+test('what `doctor` finds, and the help of a verb, are folded between words at 48 columns', async () => {
+  await using place = workplace({ NATS_URL: 'nats://127.0.0.1:1' });
+  const throws = 'throw new Error("the licence file of the database server has expired since yesterday")';
+  writeFileSync(
+    place.config,
+    JSON.stringify({ mcpServers: { old: { command: process.execPath, args: ['-e', throws] } } }),
+  );
+  const [doctor, help] = await Promise.all([seen(place, 48, 'doctor'), seen(place, 48, 'help', 'up')]);
+  expect(doctor.flat).toContain('it said:');
+  expect(doctor.flat).toContain('Error: the licence file of the database server has expired since yesterday');
+  expect(doctor.flat).not.toContain('node:internal');
+  expect([doctor.wraps, help.wraps]).toEqual([0, 0]);
+}, 30_000);

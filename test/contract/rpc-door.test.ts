@@ -212,6 +212,29 @@ describe('a client that is silent', () => {
     await eventually(() => expect(it.client.frames().at(-1)).toMatchObject({ id: 1, result: {} }));
   });
 
+  test('is asked after, and counts as absent while nobody receives that', async () => {
+    await using it = await opened();
+    const own = await nats.connect();
+    const client = await rawClient(own, 'troupe.rpc.echo');
+    client.open();
+    await eventually(() => expect(client.subject()).not.toBe(''));
+    const session = [...it.all.values()].at(-1);
+    client.say({ id: 1, method: 'hold' });
+    await eventually(() => expect(session?.held.size).toBe(1));
+    const line = session?.held.get('1');
+    expect(line?.isAbsent?.()).toBe(true);
+    await eventually(() => expect(session?.callers).toEqual(['back 1']));
+    expect(client.frames().at(-1)).toEqual({ seen: 0, sent: 0, inFlight: [1] });
+    const subject = client.subject();
+    await own.close();
+    expect(line?.isAbsent?.()).toBe(true);
+    // What the broker says of that status has come, and was thought about.
+    for (const _ of ['come', 'thought about']) await it.door.nc.flush();
+    expect(session?.callers).toEqual(['back 1']);
+    it.nc.publish(subject, '{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    await eventually(() => expect(session?.callers).toEqual(['back 1', 'back 1']));
+  });
+
   test('but for its heartbeats keeps the session, and hears what is worked on', async () => {
     await using it = await opened({ leaseMs: 300 });
     it.client.say({ id: 'a"b', method: 'hold' });

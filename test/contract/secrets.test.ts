@@ -130,16 +130,18 @@ describe('what is said', () => {
     const folder = mkdtempSync(join(tmpdir(), 'troupe-secrets-'));
     try {
       const log = openLog(folder, 'info');
-      log.secrets.learn(['two\nlines "quoted"', 'nabcdefg']);
+      log.secrets.learn(['two\nlines "quoted"', 'nabcdefg', 'pear']);
       log.logger.info({ deep: { list: ['two\nlines "quoted"'] }, pid: 7 }, 'a\nabcdefg two\nlines "quoted"');
       log.logger.info('plain');
+      log.logger.info('token:\tpear, appear');
       log.close();
-      const [first, second] = readFileSync(log.file, 'utf8')
+      const [first, second, third] = readFileSync(log.file, 'utf8')
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));
       expect(first).toMatchObject({ deep: { list: ['[masked]'] }, pid: 7, msg: 'a\nabcdefg [masked]' });
       expect(second).toMatchObject({ msg: 'plain' });
+      expect(third).toMatchObject({ msg: 'token:\t[masked], appear' });
       expect(log.mask('in an error: nabcdefg')).toBe('in an error: [masked]');
     } finally {
       rmSync(folder, { recursive: true });

@@ -38,7 +38,7 @@ const answered = (id: string) => answer(id).then(({ outcome }) => outcome, Strin
 const wipe = (path: string, more: object = {}) => ({ name: 'wipe', arguments: { path }, ...more });
 /** How often the server was called so far, this time included. */
 async function countOf(server: string): Promise<number> {
-  const reply = d.request(`troupe.call.${server}.look`, { path: 'x' });
+  const reply = d.request(`troupe.call.${server}.look`, { path: 'x' }, { headers: { 'Troupe-Timeout': '30s' } });
   await answer((await theAsk()).id);
   return Number(/call (\d+)/.exec((await reply).text)?.[1]);
 }
@@ -82,7 +82,18 @@ it('a stream on NATS has a frame that says so, and its call goes on when somebod
   const toldAt = performance.now();
   await eventually(() => performance.now() - toldAt > 1_200); // whoever is told may wait longer than timeoutMs
   await answer(id);
-  expect((await asked.toTheEnd()).map(kindOf)).toEqual(['ack', 'ask', 'result', 'end']);
+  expect((await asked.toTheEnd()).map(kindOf)).toEqual(['ack', 'ask', 'ka', 'result', 'end']);
+});
+
+it('what is approved when nobody reads its stream on NATS any more never runs, though no sign of life was due yet', async () => {
+  const before = await countOf('careful');
+  const nats = await d.nats();
+  const asked = ask(nats, 'troupe.call.careful.wipe', { path: 'unread' }, { 'Troupe-Stream': '1' });
+  const { id } = await theAsk();
+  asked.stopListening();
+  await nats.flush();
+  expect(await answered(id)).toBe('approved');
+  expect(await countOf('careful')).toBe(before + 1);
 });
 
 it('a plain request, and `--timeout`, are answered in time with what would have helped; an approval comes too late', async () => {

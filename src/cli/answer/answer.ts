@@ -116,7 +116,7 @@ function outcomeText(outcome: string, server: string, action: Said['action']): s
     declined: `${name} is told that you declined`,
     rejected: `${name} is told that you ${action === 'cancel' ? 'cancelled' : 'declined'}`,
     cancelled: `${name} is told that nothing came of it`,
-    approved: `the call to ${name} goes on`,
+    approved: `the call to ${name} goes on, if its caller is still there`,
     denied: `the call to ${name} is not made`,
   };
   return sentences[outcome] ?? outcome;

@@ -31,15 +31,18 @@ export async function openAsks(control: Control, since?: number): Promise<Listed
   return { raw, version: Number(member(reply, 'version')?.toString()), asks: JSON.parse(raw.toString()) };
 }
 
+/** In a narrow terminal so much of a name is worth more than the times. */
+const NAME = 16;
+
 /** Two lines a question: where it comes from, and what it says. */
 function listing(output: Output, asks: readonly AskView[], now = Date.now()): string {
   const columns = [
     { title: 'ID' },
-    { title: 'AGE', right: true },
-    { title: 'EXPIRES', right: true },
+    { title: 'AGE', right: true, spare: 2 },
+    { title: 'EXPIRES', right: true, spare: 1 },
     { title: 'KIND' },
-    { title: 'SERVER', elastic: true },
-    { title: 'TOOL', elastic: true },
+    { title: 'SERVER', elastic: true, least: NAME },
+    { title: 'TOOL', elastic: true, least: NAME },
   ];
   const rows = asks.map((ask) => [
     shortId(ask.id),

@@ -64,10 +64,14 @@ function ofLastLife(entries: readonly Entry[]): string[] {
 
 /** A process that died usually said why, but not always on its last line: a stack trace may follow. */
 function tellingLine(lines: readonly string[]): string | undefined {
-  const said = lines.filter((line) => !/^\s+at |^Node\.js v|^\s*[\^~}\])]+\s*$/.test(line));
+  const said = withoutTrace(lines);
   const words = said.findLast((line) => /error|fail|cannot|denied|not found|missing|required|refused/i.test(line));
   return (words ?? said.at(-1))?.slice(0, LONGEST);
 }
+
+/** Lines of stderr but for those that only say where in a program it happened. */
+export const withoutTrace = (lines: readonly string[]): string[] =>
+  lines.filter((line) => !/^\s+at |^Node\.js v|^\s*[\^~}\])]+\s*$/.test(line));
 
 function tailOf(path: string): Entry[] {
   let fd: number;

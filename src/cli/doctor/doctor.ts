@@ -15,11 +15,14 @@ import { secretsOf } from '../../config/secrets.ts';
 import { createSecrets } from '../../telemetry/secrets.ts';
 import { isAlive, notedPid, type Status, statusOf } from '../daemon/running.ts';
 import { ago } from '../terminal/table.ts';
+import { folded } from '../terminal/words.ts';
 import { type Cli, FAILED, OK, type Output, type Style } from '../verb.ts';
 import { launchCheck, onPath } from './launch.ts';
 import { type Check, firstLine, machineChecks } from './machine.ts';
 
 const REACH_MS = 3000;
+/** The columns of the state and the name of a check, which stand before what was found. */
+const INDENT = 20;
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Check['state'], Style>;
 
 export async function doctor(cli: Cli, { launch }: { readonly launch: boolean }): Promise<number> {
@@ -37,10 +40,16 @@ export async function doctor(cli: Cli, { launch }: { readonly launch: boolean })
 
 function lineOf(output: Output, { name, state, detail, remedy }: Check): string {
   const head = `${output.paint(STYLES[state], state.padEnd(4))}  ${name.padEnd(12)}  `;
-  const indent = ' '.repeat(20);
-  const lines = [...detail.split('\n'), ...(remedy ? [output.paint('bold', `→ ${remedy}`)] : [])];
-  return head + lines.join(`\n${indent}`);
+  const lines = [
+    ...linesOf(output, detail),
+    ...linesOf(output, remedy ? `→ ${remedy}` : '').map((line) => output.paint('bold', line)),
+  ];
+  return head + lines.join(`\n${' '.repeat(INDENT)}`);
 }
+
+/** Folded between words where a terminal would break within one. A program that reads a pipe gets each line whole. */
+const linesOf = ({ isTerminal, width }: Output, text: string): string[] =>
+  text === '' ? [] : isTerminal ? folded(text, width - INDENT) : text.split('\n');
 
 /** In the order in which a start would fail; each is shown as soon as it is known. */
 async function* allChecks(cli: Cli, launch: boolean): AsyncGenerator<Check> {

@@ -9,6 +9,7 @@ import { VERSION } from '../../protocol/version.ts';
 import { childEnvironment, spawnChild } from '../../servers/stdio/child.ts';
 import { findCommand } from '../../servers/stdio/command.ts';
 import { printable } from '../../telemetry/printable.ts';
+import { withoutTrace } from '../daemon/trouble.ts';
 import type { Check } from './machine.ts';
 
 const LONGEST_MS = 60_000;
@@ -27,7 +28,7 @@ export async function launchCheck(server: StdioServer, env: NodeJS.ProcessEnv): 
     const who = `${serverInfo?.name ?? 'unnamed'} ${serverInfo?.version ?? ''}`.trim();
     return { name, state: 'ok', detail: printable(`${who}, protocol ${protocolVersion}, launched in ${took}`) };
   }
-  const last = stderr.trim().split('\n').slice(-STDERR_LINES).join('\n');
+  const last = withoutTrace(stderr.trim().split('\n')).slice(-STDERR_LINES).join('\n').trim();
   const detail = printable(last === '' ? whyOf(ending) : `${whyOf(ending)}; it said:\n${last}`);
   return {
     name,

@@ -5,6 +5,7 @@
 import type { Msg } from 'nats';
 import { json, toHeaders } from '../../bus/frames.ts';
 import { microService } from '../../bus/micro.ts';
+import type { ReplyStream } from '../../bus/replies.ts';
 import type { Request, Subjects, Verb } from '../../bus/subjects.ts';
 import { type Call, NEVER_TOLD, type Outcome, type Signal } from '../../calls/call.ts';
 import { OPERATIONS, type Ports } from '../../operations/operations.ts';
@@ -155,7 +156,17 @@ function begin(exchange: Exchange, request: Request, body: Buffer): void {
     stream?.signal(signal);
     serving.onProgress(requestId, caller, signal);
   };
-  submit(serving, { ...call, isCancellable: isNamed || isStream, onSignal, ...(timeoutMs && { timeoutMs }) });
+  const isAbsent = stream && (() => untilConfirmed(stream, () => fleet.callerIs('back', caller, requestId)));
+  submit(serving, { ...call, isCancellable: isNamed || isStream, onSignal, isAbsent, ...(timeoutMs && { timeoutMs }) });
+}
+
+/**
+ * A stream that nobody reads is noticed by its next sign of life only. So its caller counts as absent until the broker has said
+ * whether it listens; without a bus nobody does.
+ */
+function untilConfirmed(stream: ReplyStream, onConfirmed: () => void): true {
+  void stream.confirm().then(onConfirmed, () => {});
+  return true;
 }
 
 function submit({ ports: { fleet } }: Serving, call: Call): void {

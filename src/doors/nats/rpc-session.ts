@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
 import { type Headers, toHeaders } from '../../bus/frames.ts';
+import type { Listeners } from '../../bus/replies.ts';
 import { type FrameSender, frameJoiner, frameSender } from '../../bus/rpc-frames.ts';
 import type { Subjects } from '../../bus/subjects.ts';
 import { sentence } from '../../protocol/failures.ts';
@@ -19,14 +20,16 @@ export type SessionOptions = {
   /** How long a client may be silent. */
   readonly leaseMs: number;
   readonly maxFrameBytes: number;
+  /** Tells that a frame found nobody. */
+  readonly listening: Listeners;
   readonly onTrouble: (error: unknown) => void;
 };
 
 export type RpcSession = ReturnType<typeof rpcSession>;
 
 export function rpcSession(session: HostSession, options: SessionOptions) {
-  const { nc, subjects, daemon, leaseMs, onTrouble } = options;
-  const answers = createAnswers({ send, onFault: onTrouble });
+  const { nc, subjects, daemon, leaseMs, listening, onTrouble } = options;
+  const answers = createAnswers({ send, onFault: onTrouble, isAbsent });
   const { inFlight } = answers;
   let sender: FrameSender | undefined;
   /** Lets go of the client; undefined while there is none. */
@@ -34,6 +37,9 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
   let isOver = false;
   let heardAt = 0;
   let sent = 0;
+  /** The broker found nobody at the client's inbox, and the client has not been heard of since. */
+  let isUnread = false;
+  let token = '';
 
   /** The session is this inbox's from now on: its client learns the subject to speak on, and the last subject falls silent. */
   function attach(inbox: string, greeting: (status: Buffer) => Buffer, seen = 0): void {
@@ -50,15 +56,20 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
       callback: (error, msg) => (error ? onTrouble(error) : take(msg, joiner)),
     });
     const leaves = [session.attach(send), session.hold(), session.onEnded(over)];
+    token = listening.add(() => {
+      isUnread = true;
+    });
+    const own = token;
     detach = () => {
       detach = undefined;
+      listening.remove(own);
       // Messages that are on their way are still taken: the broker would not return them any more.
       if (!nc.isClosed()) subscription.drain().catch(onTrouble);
       for (const each of leaves) each();
     };
     sender = outlet;
     sent = 0;
-    heardAt = performance.now();
+    heard();
     void outlet.send(greeting(status(seen)), {
       'Mcp-Session-Id': session.id,
       'Mcp-Session-Subject': subject,
@@ -75,9 +86,32 @@ export function rpcSession(session: HostSession, options: SessionOptions) {
     void sender?.send(frame);
   }
 
+  function heard(): void {
+    heardAt = performance.now();
+    if (isUnread) back();
+  }
+
+  function back(): void {
+    isUnread = false;
+    for (const id of inFlight) session.callerIs('back', id);
+  }
+
+  /**
+   * A client that has left without a word is known by its lease only. So it counts as absent until the broker has said whether
+   * anybody receives a status; if nobody does, until it is heard of again.
+   */
+  function isAbsent(): true {
+    const asked = Promise.resolve(sender?.send(status(0), {}, listening.subject(token))).then(() => nc.flush());
+    void asked.then(
+      () => isUnread || back(),
+      () => {}, // without a bus nobody hears anything
+    );
+    return true;
+  }
+
   function take(msg: Msg, joiner: (msg: Msg) => void): void {
     if (isOver) return;
-    heardAt = performance.now();
+    heard();
     const kind = msg.headers?.get('Mcp-Frame');
     if (kind === 'ka') void sender?.send(status(sequenceOf(msg)));
     else if (kind === 'end') end();
@@ -121,9 +155,9 @@ export function sequenceOf(msg: Msg): number {
 }
 
 export function publishTo(nc: NatsConnection, inbox: string, onTrouble: (error: unknown) => void) {
-  return (body: Uint8Array, headers?: Headers): void => {
+  return (body: Uint8Array, headers?: Headers, reply?: string): void => {
     try {
-      nc.publish(inbox, body, headers ? { headers: toHeaders(headers) } : {});
+      nc.publish(inbox, body, { ...(headers && { headers: toHeaders(headers) }), ...(reply && { reply }) });
     } catch (error) {
       onTrouble(sentence(error)); // closed or draining: the client asks again
     }

@@ -3,6 +3,7 @@
 
 import type { Msg } from 'nats';
 import { errorHeaders, type Headers, json } from '../../bus/frames.ts';
+import { listeners } from '../../bus/replies.ts';
 import { frameSender } from '../../bus/rpc-frames.ts';
 import type { Opener, Subjects } from '../../bus/subjects.ts';
 import { errorFrame, resultFrame } from '../../protocol/compose.ts';
@@ -32,7 +33,8 @@ export function serveSessions(responder: Responder, options: RpcOptions) {
   const { nc, onTrouble } = responder;
   const { subjects, daemon, sessions } = options;
   const { leaseMs = LEASE_MS, maxFrameBytes = MAX_FRAME_BYTES } = options;
-  const sessionOptions: SessionOptions = { nc, subjects, daemon, leaseMs, maxFrameBytes, onTrouble };
+  const listening = listeners(nc);
+  const sessionOptions: SessionOptions = { nc, subjects, daemon, leaseMs, maxFrameBytes, listening, onTrouble };
   const attached = new Map<string, RpcSession>();
   // Sessions of a scope that is closed go on; each of them knows what it can still do.
   const offer = createOffers((scope) => responder.subscribe(subjects.rpcPatterns(scope, daemon), take));
@@ -96,6 +98,7 @@ export function serveSessions(responder: Responder, options: RpcOptions) {
     async close(): Promise<void> {
       clearInterval(sweeper);
       for (const session of attached.values()) session.detach();
+      listening.close();
       await offer([]);
     },
   };
