@@ -20,18 +20,40 @@ type Row = LoweredRow<EventType, RequestEffect>;
 const STATES = requestMachine.config.states as Record<string, { on?: Record<string, unknown> }>;
 const EVENTS = [...new Set(Object.values(STATES).flatMap(({ on = {} }) => Object.keys(on)))] as EventType[];
 
-/** Walks both at once and writes down where they part: `sent + cancel: …`. */
-function differences(machine: AnyStateMachine, first: Row) {
+const TABLE: Row = lowered(requestMachine);
+
+type Steps = (snapshot: AnyMachineSnapshot, type: EventType) => readonly [AnyMachineSnapshot, any[]];
+const stepsOf =
+  (machine: AnyStateMachine): Steps =>
+  (snapshot, type) =>
+    transition(machine, snapshot as never, { type } as never) as [AnyMachineSnapshot, any[]];
+
+/** The chart itself takes the same step for each of many tables: it has no context, so a state says it all. */
+const STEPS = ((): Steps => {
+  const known = new Map<string, ReturnType<Steps>>();
+  const step = stepsOf(requestMachine);
+  return (snapshot, type) => {
+    const key = `${snapshot.value} ${type}`;
+    const taken = known.get(key) ?? step(snapshot, type);
+    known.set(key, taken);
+    return taken;
+  };
+})();
+
+/** Walks both at once and writes down where they part: `sent + cancel: …`; the first place, where one is enough. */
+function differences(machine: AnyStateMachine, first: Row, most = Number.POSITIVE_INFINITY) {
   const found: string[] = [];
   const seen = new Set<string>();
+  const steps = machine === requestMachine ? STEPS : stepsOf(machine);
   const visit = (snapshot: AnyMachineSnapshot, row: Row): void => {
+    if (found.length >= most) return;
     const [charted, tabled] = [String(snapshot.value), row.state];
     if (charted !== tabled) return void found.push(`${charted} is ${tabled}`);
     if (row.isFinal !== (snapshot.status === 'done')) found.push(`${charted} is final: ${row.isFinal}`);
     if (seen.has(charted)) return;
     seen.add(charted);
     for (const type of EVENTS) {
-      const [to, actions] = transition(machine, snapshot as never, { type } as never) as [AnyMachineSnapshot, any[]];
+      const [to, actions] = steps(snapshot, type);
       const chart = actions.map((action) => action.type).join();
       const step = row.steps[type];
       const table = (step?.effects ?? []).join();
@@ -47,7 +69,7 @@ function differences(machine: AnyStateMachine, first: Row) {
 }
 
 it('is the same machine in every reachable state under every event', () => {
-  const { found, states } = differences(requestMachine, lowered(requestMachine));
+  const { found, states } = differences(requestMachine, TABLE);
   expect(found).toEqual([]);
   expect(states.sort()).toEqual(Object.keys(STATES).sort());
 });
@@ -66,33 +88,29 @@ describe('a comparison that can fail', () => {
   );
 
   it.each(chartSteps)('notices that the chart lost what it does in %s on %s', (state, event) => {
-    expect(
-      differences(
-        changed(state, (on) => delete on[event]),
-        lowered(requestMachine),
-      ).found,
-    ).not.toEqual([]);
+    const isNoticed = (machine: AnyStateMachine) => differences(machine, TABLE, 1).found.length > 0;
+    expect(isNoticed(changed(state, (on) => delete on[event]))).toBe(true);
     const actionsOf = (on: any): string[] => [on[event].actions].flat();
     for (const lost of actionsOf(STATES[state]?.on)) {
       const without = changed(state, (on) => {
         on[event] = { ...on[event], actions: actionsOf(on).filter((action) => action !== lost) };
       });
-      expect(differences(without, lowered(requestMachine)).found).not.toEqual([]);
+      expect(isNoticed(without), lost).toBe(true);
     }
   });
 
   it.each(chartSteps)('notices that the table lost what it does in %s on %s', (state, event) => {
     const rowIn = (first: Row): any => rows(first).find((row) => row.state === state);
-    const { effects } = rowIn(lowered(requestMachine)).steps[event];
+    const { effects } = rowIn(TABLE).steps[event];
     const mutations = [
       (row: any) => delete row.steps[event],
       (row: any) => Object.assign(row.steps[event], { next: { state: 'elsewhere', isFinal: true, steps: {} } }),
       ...effects.map((_: string, at: number) => (row: any) => row.steps[event].effects.splice(at, 1)),
     ];
     for (const mutate of mutations) {
-      const first = lowered(requestMachine);
+      const first = copyOf(TABLE);
       mutate(rowIn(first));
-      expect(differences(requestMachine, first).found).not.toEqual([]);
+      expect(differences(requestMachine, first, 1).found).not.toEqual([]);
     }
   });
 });
@@ -121,8 +139,19 @@ function paths(): EventType[][] {
   return found;
 }
 
+/** The table again, as data that may be changed. */
+function copyOf(row: Row, copies = new Map<Row, any>()): Row {
+  const known = copies.get(row);
+  if (known) return known;
+  const copy = { state: row.state, isFinal: row.isFinal, steps: {} as Record<string, object> };
+  copies.set(row, copy);
+  for (const [event, { next, effects }] of Object.entries(row.steps))
+    copy.steps[event] = { next: copyOf(next, copies), effects: [...effects] };
+  return copy as unknown as Row;
+}
+
 /** Every row, in the order in which they are reached. */
-function rows(first: Row = lowered(requestMachine)): Row[] {
+function rows(first: Row = TABLE): Row[] {
   const found = new Set([first]);
   for (const row of found) for (const step of Object.values(row.steps)) found.add(step.next);
   return [...found];
