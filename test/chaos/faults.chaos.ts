@@ -18,7 +18,7 @@ it(`goes on over ${rounds} rounds of refused system calls`, async () => {
     const chance = { permille: dice.between(20, 700), seed: dice.between(1, 1_000_000) };
     return { syscall, errno: dice.oneOf(ERRNOS[syscall]), ...chance };
   });
-  const told = await faultRounds(orders, 3);
+  const told = await faultRounds(orders, { repeats: 3, env: { TROUPE_CGROUP: dice.oneOf(['on', 'off']) } });
   console.log(`${told.failed} system calls refused, ${told.answered} calls answered, ${told.refused} refused`);
   expect(told.failed).toBeGreaterThan(rounds);
 }, 3_600_000);

@@ -16,11 +16,14 @@ type Program = {
 };
 
 export type Cage = {
-  /** What to launch in its place: it goes into the cage first and then becomes the program, with the same pid. */
+  /**
+   * What to launch in its place: it goes into the cage first and then becomes the program, with the same pid. Throws when the
+   * machine is too short of something to tell.
+   */
   around(program: Program): readonly [command: string, args: readonly string[]];
   /** It runs. One that could not go in by itself is put in now; what it has started before that is not. */
   launched(pid: number): void;
-  /** The process is gone: ends what is left of its descendants. */
+  /** The process is gone: ends what is left of its descendants, once the machine lets us look for them. */
   end(): Promise<void>;
 };
 
@@ -46,26 +49,28 @@ process.on('exit', () => {
 /** `server` is the name in the configuration: it becomes the name of a folder. `TROUPE_CGROUP=off` leaves cgroups alone. */
 export function openCage(mark: string, server: string, own: NodeJS.ProcessEnv): Cage {
   if (process.platform !== 'linux') return NO_CAGE;
-  count++;
-  const limit = limitFor(mark, count);
-  const folder = own.TROUPE_CGROUP === 'off' ? undefined : makeGroup(mark, `${count}-${server}`);
-  const door = folder === undefined ? NOWHERE : doorOf(folder);
+  const number = ++count;
+  let folder: string | undefined;
+  let limit: bigint | undefined;
   let isInside = false;
-  if (folder !== undefined) groups.add(folder);
 
   return {
     around(program) {
+      folder = own.TROUPE_CGROUP === 'off' ? undefined : makeGroup(mark, `${number}-${server}`);
+      if (folder !== undefined) groups.add(folder);
       isInside = survivesShell(program);
       if (!isInside) return [program.command, program.args];
       const { command, args, env } = program;
+      limit = limitFor(mark, number);
       const added = OF_THE_SHELL.filter((name) => env[name] === undefined).join(' ');
+      const door = folder === undefined ? NOWHERE : doorOf(folder);
       const lines = [limit && limiting(limit), '{ echo $$ >"$0"; } 2>/dev/null', added && `unset ${added}`];
       return [SHELL, ['-c', [...lines.filter(Boolean), 'exec "$@"'].join('\n'), door, command, ...args]];
     },
     launched(pid) {
       if (isInside || folder === undefined) return;
       try {
-        writeFileSync(door, String(pid));
+        writeFileSync(doorOf(folder), String(pid));
       } catch {} // it is gone already
     },
     async end() {
