@@ -15,7 +15,7 @@ export type PeersOptions = {
   /** The uid whose connections need no token. */
   readonly owner: number;
   /** The sockets of processes that are not trusted for their uid, by inode. */
-  readonly serversSockets: () => Promise<ReadonlySet<string>>;
+  readonly serversSockets: () => Promise<Pick<ReadonlySet<string>, 'has'>>;
 };
 
 const TABLE_4 = '/proc/self/net/tcp';
