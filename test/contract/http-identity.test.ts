@@ -183,6 +183,21 @@ describe.runIf(isTold)('the owner', () => {
   });
 });
 
+const NAMELESS = ['--user', '--map-user=65534', '--map-group=65534'];
+const mayUnshare = isTold && (await execa('unshare', [...NAMELESS, 'true'], { reject: false })).exitCode === 0;
+
+it.runIf(mayUnshare)('nobody is known by the uid that stands for all whom a user namespace does not know', async () => {
+  const script = `
+    const { peersOf } = await import('${ROOT}dist/src/doors/http/peers.js');
+    console.log([65534, 65533].map((owner) => typeof peersOf({ owner, serversSockets: async () => new Set() })).join());`;
+  const node = [process.execPath, '--input-type=module', '-e', script];
+  const { stdout } = await execa('unshare', [...NAMELESS, ...node]);
+  expect([stdout, typeof peersOf({ owner: 65534, serversSockets: noServers })]).toEqual([
+    'undefined,function',
+    'function',
+  ]);
+});
+
 describe.runIf(isTold)('a server of ours', () => {
   const FAMILY = 'f00df00df00df00d';
   const doorFor = (): Promise<Door> =>
