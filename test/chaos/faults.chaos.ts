@@ -2,7 +2,7 @@
 // a share of failures that dice choose; TROUPE_CHAOS_SEED replays a run.
 
 import { expect, it } from 'vitest';
-import { ERRNOS, type Syscall } from '../support/faults.ts';
+import { ERRNOS, hasFaults, type Syscall } from '../support/faults.ts';
 import { faultRounds, type Order, UNASKED } from './faults-rounds.ts';
 import { chosenSeed, random } from './random.ts';
 
@@ -12,6 +12,7 @@ it(`goes on over ${rounds} rounds of refused system calls`, async () => {
   const seed = chosenSeed();
   const dice = random(seed);
   console.log(`seed ${seed}`);
+  expect(hasFaults, 'a C compiler is needed: cc').toBe(true);
   const syscalls = (Object.keys(ERRNOS) as Syscall[]).filter((each) => !UNASKED.includes(each));
   const orders = Array.from({ length: rounds }, (): Order => {
     const syscall = dice.oneOf(syscalls);
