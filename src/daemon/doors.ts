@@ -18,7 +18,7 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { Member } from '../servers/member.ts';
 import { meaningOf } from '../servers/states.ts';
 import type { Store } from '../store/store.ts';
-import { openDescriptors } from '../world/limits.ts';
+import { openDescriptors, residentBytes } from '../world/limits.ts';
 import { realWorld } from '../world/world.ts';
 import type { Configuration, Reloading } from './configuration.ts';
 import { type HostDoors, openHostDoors } from './host-doors.ts';
@@ -151,6 +151,7 @@ function statusHere(options: SharedOptions, { serving, bus, store, plugins }: Do
       config: configuration.current.path,
       configError: configuration.trouble,
       logFile: options.log.file,
+      memoryBytes: residentBytes() ?? null,
     },
   });
 }

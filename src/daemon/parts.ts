@@ -19,7 +19,7 @@ import { VERSION } from '../protocol/version.ts';
 import { endStrays, noteLife } from '../servers/stdio/sweep.ts';
 import { type Clock, openClock } from '../store/clock.ts';
 import { openStore, type Store } from '../store/store.ts';
-import { outlasting, readLimits, sharesOf } from '../world/limits.ts';
+import { readLimits, sharesOf } from '../world/limits.ts';
 import { createConfiguration } from './configuration.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { sweepLeftovers } from './leftovers.ts';
@@ -224,7 +224,7 @@ async function closeDoors(assembly: Assembly): Promise<void> {
 
 async function closeServers({ mark, log, built }: Assembly): Promise<void> {
   await built.serving?.close();
-  const runaways = await outlasting(() => endStrays(mark));
+  const runaways = await endStrays(mark);
   if (runaways.length > 0) log.logger.warn({ runaways }, 'ended processes that had left the group of their server');
 }
 

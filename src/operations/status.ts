@@ -50,6 +50,8 @@ export type StatusParts = {
     /** Why the file as it is now is not in force. */
     configError: string | null;
     logFile: string;
+    /** Null where it cannot be known. */
+    memoryBytes: number | null;
   };
 };
 
@@ -65,7 +67,6 @@ export function statusOf(parts: StatusParts) {
       ...daemon,
       config: daemon.config ?? null,
       uptimeMs: Date.now() - daemon.startedAt,
-      memoryBytes: process.memoryUsage.rss(),
     },
     bus: {
       ...bus.status(),

@@ -1,7 +1,7 @@
 // The daemon's log: one JSON line for each event, in a file of bounded size. Servers' stderr and MCP log messages go there too,
 // so that one file tells what happened. Secrets are masked in it, and plugins may mask more, before a line is written.
 
-import { closeSync, constants, lstatSync, renameSync, write, writeSync } from 'node:fs';
+import { closeSync, constants, existsSync, lstatSync, renameSync, write, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { openOwn, ownDirectory } from '../files/own.ts';
@@ -101,14 +101,14 @@ function openSink(file: string, cover: (line: string) => string): Sink {
     length += bytes.length;
   }
 
-  /** A new file takes the place of one that was put aside. */
+  /** A new file takes the place of one that was put aside, by us or by somebody else. */
   function reopen(): void {
-    if (isWriting || !rotate(file)) return;
+    if (isWriting || (!rotate(file) && existsSync(file))) return;
     try {
       const next = openOwn(file, APPEND);
       closeSync(descriptor);
       descriptor = next;
-    } catch {} // no room for a new file: the old one is written to for longer
+    } catch {} // no room for a new file now: the old one is written to until there is
   }
 
   return {

@@ -82,6 +82,15 @@ export function openDescriptors(): number | undefined {
   }
 }
 
+/** How much memory this process has; undefined where that cannot be known: to look takes a descriptor. */
+export function residentBytes(): number | undefined {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return undefined;
+  }
+}
+
 // ── What the kernel refuses ──────────────────────────────────────────────────
 
 const SHORTAGES: { readonly [code: string]: string } = {

@@ -1,19 +1,52 @@
 // Each system call that can fail, with each of its errors, once: part of every test run. `npm run faults` throws dice.
 
 import { expect, it } from 'vitest';
-import { ERRNOS, hasFaults, type Syscall } from '../support/faults.ts';
+import { daemon, fixture, isAlive } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { ERRNOS, faults, hasFaults, type Syscall } from '../support/faults.ts';
+import { scratch } from '../support/scratch.ts';
 import { faultRounds, type Order, UNASKED } from './faults-rounds.ts';
 
 const orders = Object.entries(ERRNOS)
   .flatMap(([syscall, errnos]) => errnos.map((errno): Order => ({ syscall: syscall as Syscall, errno, times: 3 })))
   .filter(({ syscall }) => !UNASKED.includes(syscall));
 
-it.runIf(hasFaults)(
-  'goes on, answers every call and is well again, whatever the kernel refuses',
-  async () => {
-    const told = await faultRounds(orders);
-    expect(told.failed).toBeGreaterThan(orders.length);
+const CAGES = [
+  ['in a cgroup where there may be one', 'on'],
+  ['without a cgroup', 'off'],
+] as const;
+
+it.runIf(hasFaults).each(CAGES)(
+  'goes on, answers every call and is well again, whatever the kernel refuses, %s',
+  async (_, TROUPE_CGROUP) => {
+    const chosen = orders.filter(({ syscall }) => TROUPE_CGROUP === 'on' || syscall === 'open' || syscall === 'spawn');
+    const told = await faultRounds(chosen, { env: { TROUPE_CGROUP } });
+    expect(told.failed).toBeGreaterThan(chosen.length);
     expect(told.answered).toBeGreaterThan(told.refused);
   },
   120_000,
+);
+
+it.runIf(hasFaults).each(CAGES)(
+  'a server that ends while no descriptor is left waits for one, %s, and that counts as nothing',
+  async (_, TROUPE_CGROUP) => {
+    await using dir = await scratch();
+    using order = faults(dir.path);
+    await using d = await daemon({ servers: { echo: fixture('escapes') }, env: { ...order.env, TROUPE_CGROUP } });
+    const { data } = await d.request('troupe.call.echo.escape');
+    const escaped: number = data.structuredContent.value;
+    const { pid } = await d.server('echo');
+    order.set('open', { errno: 'EMFILE' });
+    process.kill(pid as number, 'SIGKILL');
+    await eventually(async () => {
+      expect(await d.server('echo')).toMatchObject({ state: 'waiting', trouble: expect.stringContaining('EMFILE') });
+      expect(order.failed('open')).toBeGreaterThan(20); // it was tried again, more often than a server may crash
+    }, 30_000);
+    expect(await d.server('echo')).toMatchObject({ restarts: 1 });
+    order.clear();
+    await eventually(async () => expect((await d.server('echo')).state).toBe('ready'), 10_000);
+    await eventually(async () => expect(await isAlive(escaped)).toBe(false));
+    expect(await d.log()).not.toMatch(/a bug in troupe|"level":60/);
+  },
+  60_000,
 );

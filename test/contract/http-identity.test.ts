@@ -1,17 +1,22 @@
 // Whose a connection on the loopback is: its owner needs no token, other users of this machine and our own servers do, on every
 // path. The kernel's tables are the real ones.
 
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { chmod, copyFile, cp } from 'node:fs/promises';
 import { Agent, request as ask } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
 import { peersOf } from '../../src/doors/http/peers.ts';
 import { MARKER } from '../../src/protocol/version.ts';
 import { serversSockets } from '../../src/servers/stdio/descendants.ts';
+import { ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { BOTH, type Door, type DoorOptions, door } from '../support/http-door.ts';
-import { asStranger, OWNER_UID, SCRIPT } from '../support/stranger.ts';
+import { scratch } from '../support/scratch.ts';
+import { AS_STRANGER, asStranger, OWNER_UID, SCRIPT } from '../support/stranger.ts';
 
 const INITIALIZE = JSON.stringify({
   ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
@@ -178,6 +183,21 @@ describe.runIf(isTold)('the owner', () => {
   });
 });
 
+const NAMELESS = ['--user', '--map-user=65534', '--map-group=65534'];
+const mayUnshare = isTold && (await execa('unshare', [...NAMELESS, 'true'], { reject: false })).exitCode === 0;
+
+it.runIf(mayUnshare)('nobody is known by the uid that stands for all whom a user namespace does not know', async () => {
+  const script = `
+    const { peersOf } = await import('${ROOT}dist/src/doors/http/peers.js');
+    console.log([65534, 65533].map((owner) => typeof peersOf({ owner, serversSockets: async () => new Set() })).join());`;
+  const node = [process.execPath, '--input-type=module', '-e', script];
+  const { stdout } = await execa('unshare', [...NAMELESS, ...node]);
+  expect([stdout, typeof peersOf({ owner: 65534, serversSockets: noServers })]).toEqual([
+    'undefined,function',
+    'function',
+  ]);
+});
+
 describe.runIf(isTold)('a server of ours', () => {
   const FAMILY = 'f00df00df00df00d';
   const doorFor = (): Promise<Door> =>
@@ -218,7 +238,42 @@ describe.runIf(isTold)('a server of ours', () => {
     expect(statuses((await stray(`${MARKER}=${FAMILY}-work`, d)).stdout)).toEqual([401]);
     expect(statuses((await stray(`${MARKER}=of-another-family`, d)).stdout)).toEqual([200]);
   });
+
+  it('is known when the kernel hides what it holds, and the owner still is the owner', async () => {
+    await using dir = await scratch('/tmp');
+    await chmod(dir.path, 0o755);
+    // The kernel hides what a process holds whose program may not be read. Root sees it all the same, so root does not ask.
+    const hidden = join(dir.path, 'hidden');
+    await copyFile(process.execPath, hidden);
+    await chmod(hidden, 0o111);
+    await cp(join(ROOT, 'dist/src'), join(dir.path, 'src'), { recursive: true });
+    await cp(join(ROOT, 'package.json'), join(dir.path, 'package.json'));
+    const shop = execa(process.execPath, ['--input-type=module', '-e', SHOP, dir.path, hidden], AS_STRANGER);
+    const [said] = (await Promise.race([once(shop.stdout, 'data'), shop])) as [Buffer];
+    const [port, heard] = String(said).split(' ');
+    expect([heard, await asStranger({ port: Number(port), bytes: '' })]).toEqual(['server', ['owner']]);
+    shop.stdin.end();
+    expect((await shop).exitCode).toBe(0);
+  });
 });
+
+/** Tells everybody who they are to it: a server of its own, which stays, and whoever else comes. */
+const SHOP = `
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+const [at, hidden] = process.argv.slice(1);
+const { peersOf } = await import(at + '/src/doors/http/peers.js');
+const { serversSockets } = await import(at + '/src/servers/stdio/descendants.js');
+const standingOf = peersOf({ owner: process.geteuid(), serversSockets: serversSockets('none:1.1.1', 'none') });
+const shop = createServer(async (socket) => socket.end(await standingOf(socket)));
+shop.listen(0, '127.0.0.1', () => {
+  const { port } = shop.address();
+  const knock = 'process.stdin.resume(); require("net").connect(' + port + ').on("data", (said) => console.log(String(said)))';
+  const server = spawn(hidden, ['-e', knock]);
+  server.stdout.once('data', (said) => console.log(port + ' ' + String(said).trim() + ' '));
+  process.stdin.resume().on('end', () => { server.stdin.end(); shop.close(); });
+});
+`;
 
 function send(port: number, host: string, more = CLOSE): Promise<string> {
   return new Promise((resolve) => {

@@ -223,6 +223,20 @@ describe('a door that has as many connections as it may', () => {
     await eventually(async () => expect((await d.enter())['mcp-session-id']).toBeDefined());
     expect(slow.some(({ state }) => state.isOver)).toBe(true);
   });
+
+  it('lets heads go that trickle in before a newcomer who has not spoken yet', async () => {
+    await using d = await door({ maxConnections: 2 });
+    const slow = [guest(d, 'P'), guest(d, 'P')];
+    await eventually(() => expect(d.connections().used).toBe(2));
+    const since = performance.now();
+    await eventually(() => expect(performance.now() - since).toBeGreaterThan(100));
+    const first = guest(d);
+    await eventually(() => expect(slow.filter(({ state }) => state.isOver).length).toBe(1));
+    const second = guest(d);
+    await eventually(() => expect(slow.filter(({ state }) => state.isOver).length).toBe(2));
+    for (const { socket } of [first, second]) socket.write(OPTIONS(d));
+    await eventually(() => [first, second].every(({ state }) => state.text.startsWith('HTTP/1.1 204')));
+  });
 });
 
 describe('large requests', () => {

@@ -1,8 +1,8 @@
 // System calls of a daemon that fail on command: spawn, open, accept, connect, fsync, rename, a new thread, a lookup of a name.
 // They fail in the C library (faults.c), not in JavaScript, because SQLite and Node's own code ask the kernel as well.
 
-import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 
@@ -40,7 +40,7 @@ const ERROR = 0;
 const FAILED = 5;
 
 /** Only where a C compiler and a C library that can be stood before are found. */
-export const hasFaults = process.platform === 'linux' && ['/usr/bin/cc', '/usr/bin/gcc'].some(existsSync);
+export const hasFaults = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0;
 
 /** `directory` is where the library and the orders to it lie. */
 export function faults(directory: string) {

@@ -7,8 +7,9 @@ import { join } from 'node:path';
 
 export type Scratch = AsyncDisposable & { readonly path: string };
 
-export async function scratch(): Promise<Scratch> {
-  const path = await mkdtemp(join(await realpath(tmpdir()), 'troupe-')); // macOS links /tmp elsewhere
+/** `within` is for what other users shall see: the usual place is closed to them. */
+export async function scratch(within = tmpdir()): Promise<Scratch> {
+  const path = await mkdtemp(join(await realpath(within), 'troupe-')); // macOS links /tmp elsewhere
   return {
     path,
     async [Symbol.asyncDispose]() {

@@ -30,11 +30,11 @@ const send = ({ host = '127.0.0.1', port, bytes, leaves }) => new Promise((resol
 Promise.all(JSON.parse(process.argv[1]).map(send)).then((all) => process.stdout.write(JSON.stringify(all)));
 `;
 
+/** How a process of that user is started. */
+export const AS_STRANGER = { cwd: '/', ...(isRoot && { uid: NOBODY, gid: NOBODY }) };
+
 /** What came back for each, until the other side closed. */
 export async function asStranger(...letters: readonly Letter[]): Promise<string[]> {
-  const { stdout } = await execa(process.execPath, ['-e', SCRIPT, JSON.stringify(letters)], {
-    cwd: '/',
-    ...(isRoot && { uid: NOBODY, gid: NOBODY }),
-  });
+  const { stdout } = await execa(process.execPath, ['-e', SCRIPT, JSON.stringify(letters)], AS_STRANGER);
   return JSON.parse(stdout);
 }

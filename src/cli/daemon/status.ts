@@ -141,7 +141,8 @@ function lines(text: string, width: number): string[] {
 }
 
 function daemonText({ instance, state, version, pid, uptimeMs, memoryBytes }: Status['daemon']) {
-  const facts = `version ${version}  pid ${pid}  up ${ago(uptimeMs)}  ${bytes(memoryBytes)}`;
+  const memory = memoryBytes === null ? '' : `  ${bytes(memoryBytes)}`;
+  const facts = `version ${version}  pid ${pid}  up ${ago(uptimeMs)}${memory}`;
   return instance ? { text: `${instance}  ${state}  ${facts}` } : { state, text: facts };
 }
 

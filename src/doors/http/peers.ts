@@ -1,7 +1,7 @@
 // Whose a connection from this machine is. Linux tells: the client's end of it is a row in the kernel's tables of connections,
 // with the uid and the inode of the socket that made it. Where the system does not tell, everybody needs a token.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { isIPv4, type Socket } from 'node:net';
 import { endianness } from 'node:os';
@@ -15,7 +15,7 @@ export type PeersOptions = {
   /** The uid whose connections need no token. */
   readonly owner: number;
   /** The sockets of processes that are not trusted for their uid, by inode. */
-  readonly serversSockets: () => Promise<ReadonlySet<string>>;
+  readonly serversSockets: () => Promise<Pick<ReadonlySet<string>, 'has'>>;
 };
 
 const TABLE_4 = '/proc/self/net/tcp';
@@ -23,7 +23,7 @@ const TABLE_6 = '/proc/self/net/tcp6';
 
 /** Nothing where the system does not tell. */
 export function peersOf({ owner, serversSockets }: PeersOptions): StandingOf | undefined {
-  if (!isTold()) return undefined;
+  if (!isTold() || isAnybody(owner)) return undefined;
   const standings = new WeakMap<Socket, Standing | Promise<Standing>>();
   const four = shared(() => readFile(TABLE_4, 'latin1'));
   const six = shared(() => readFile(TABLE_6, 'latin1').catch(() => '')); // a system without IPv6 has none
@@ -70,6 +70,22 @@ function isTold(): boolean {
     return process.platform === 'linux';
   } catch {
     return false;
+  }
+}
+
+/** In a user namespace, a container's, all users that it does not know have one uid in the tables: nobody's. */
+function isAnybody(uid: number): boolean {
+  const isWhole = /^\s*0\s+0\s+4294967295\s*$/.test(textOf('/proc/self/uid_map'));
+  return !isWhole && uid === (Number(textOf('/proc/sys/kernel/overflowuid')) || USUAL_NOBODY);
+}
+
+const USUAL_NOBODY = 65_534;
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return ''; // this system does not show it
   }
 }
 

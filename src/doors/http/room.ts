@@ -1,5 +1,5 @@
 // How many connections the door has, so that hosts take no descriptor that the rest of the daemon needs. When there are too many,
-// one that nobody works on makes room: first those that never asked for anything, then those that rest between two requests,
+// one that nobody works on makes room: first those that have not asked for anything, then those that rest between two requests,
 // longest first. When all are at work the newest is told so, and its connection ends.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -18,8 +18,11 @@ export type Room = {
 /** A connection, and when it came or was last asked something. */
 type Guest = { since: number; response: ServerResponse | undefined };
 
-/** A head that takes longer to arrive has no right to be waited for while others wait. */
-const SLOW_HEAD_MS = 1_000;
+/**
+ * A head that takes longer to arrive has no right to be waited for while others wait, and no connection goes before those: else
+ * whoever opens many and sends a byte on each would have every new one closed before it could ask.
+ */
+const SLOW_HEAD_MS = 50;
 /** How long a connection without room may take to ask for something, and so hear why. */
 const LAST_WORDS_MS = 1_000;
 
@@ -66,14 +69,14 @@ export function keepRoom(server: Server, most: number, world: World): Room {
 /** Undefined when somebody works on every connection. One that became a WebSocket is at work for as long as it is there. */
 function leastNeeded(guests: ReadonlyMap<Duplex, Guest>, newest: Duplex, now: number): Duplex | undefined {
   let resting: Duplex | undefined;
-  let slow: Duplex | undefined;
+  let silent: Duplex | undefined;
   for (const [socket, { since, response }] of guests) {
     if (socket === newest || isUpgraded(socket)) continue;
     if (response) resting ??= response.writableFinished ? socket : undefined;
-    else if ((socket as Socket).bytesRead === 0) return socket;
-    else if (now - since > SLOW_HEAD_MS) slow ??= socket;
+    else if (now - since > SLOW_HEAD_MS) return socket;
+    else if ((socket as Socket).bytesRead === 0) silent ??= socket;
   }
-  return slow ?? resting;
+  return silent ?? resting;
 }
 
 /** Node takes its parser off a connection that it hands on. */

@@ -4,12 +4,16 @@
 import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { outlasting, shortageOf } from '../../world/limits.ts';
 
 const PREFIX = 'troupe-';
 const ENOUGH_MS = 1_000;
 const POLL_MS = 10;
 
-/** Makes a group for one process of a server and returns its folder; undefined where none may be made. */
+/**
+ * Makes a group for one process of a server and returns its folder; undefined where none may be made. Throws when the machine
+ * is too short of something to tell.
+ */
 export function makeGroup(mark: string, name: string): string | undefined {
   const life = lifeGroup(mark);
   if (life === undefined) return undefined;
@@ -27,19 +31,27 @@ export function makeGroup(mark: string, name: string): string | undefined {
 export const doorOf = (folder: string): string => join(folder, 'cgroup.procs');
 
 /** Ends all that is in the group, whatever it has become, and removes the group. */
-export async function endGroup(folder: string): Promise<void> {
-  for (const deadline = performance.now() + ENOUGH_MS; performance.now() < deadline; await wait(POLL_MS)) {
-    killGroup(folder);
-    if (remove(folder)) return;
-  }
-}
+export const endGroup = (folder: string): Promise<void> =>
+  outlasting(async () => {
+    for (const deadline = performance.now() + ENOUGH_MS; performance.now() < deadline; await wait(POLL_MS)) {
+      killAll(folder);
+      if (remove(folder)) return;
+    }
+  });
 
-/** The same without waiting for it. */
+/** The same without waiting for it, as far as it can be done now. */
 export function killGroup(folder: string): void {
   try {
-    if (isOurs(folder)) killEach(folder);
-    else writeFileSync(join(folder, 'cgroup.kill'), '1');
-  } catch {
+    killAll(folder);
+  } catch {} // there is no descriptor left to do it with
+}
+
+function killAll(folder: string): void {
+  if (isOurs(folder)) return killEach(folder);
+  try {
+    writeFileSync(join(folder, 'cgroup.kill'), '1');
+  } catch (error) {
+    if (shortageOf(error)) throw error;
     killEach(folder); // a kernel before 5.14, or the group is gone
   }
 }
@@ -88,6 +100,7 @@ function remove(folder: string): boolean {
     rmdirSync(folder);
     return true;
   } catch (error) {
+    if (shortageOf(error)) throw error;
     return (error as NodeJS.ErrnoException).code === 'ENOENT';
   }
 }
@@ -121,7 +134,8 @@ const unescaped = (path: string): string =>
 function foldersIn(folder: string): string[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
-  } catch {
+  } catch (error) {
+    if (shortageOf(error)) throw error;
     return []; // it is gone
   }
 }
@@ -129,7 +143,8 @@ function foldersIn(folder: string): string[] {
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'latin1');
-  } catch {
+  } catch (error) {
+    if (shortageOf(error)) throw error;
     return '';
   }
 }

@@ -3,6 +3,8 @@
 
 import { readlinkSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
+import { processIdentity } from '../../store/process-identity.ts';
+import { shortageOf } from '../../world/limits.ts';
 import { isServers as carriesMark } from './strays.ts';
 
 /** What was found of a process when it was first seen: later it may have another parent, and still be a server's. */
@@ -17,14 +19,14 @@ type Origin = {
 
 /**
  * Every socket that a server's process holds now, by its inode. `mark` is of this life of the daemon; `family` begins the marks
- * of all daemons on the state directory.
+ * of all daemons on the state directory. Rejects when the machine is too short of something to tell.
  */
-export function serversSockets(mark: string, family: string): () => Promise<ReadonlySet<string>> {
+export function serversSockets(mark: string, family: string): () => Promise<Pick<ReadonlySet<string>, 'has'>> {
   let known = new Map<number, Seen>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
   /** Each process is read once in its life; the inode of its directory says whether a pid was given away again. */
-  async function look(): Promise<number[]> {
+  async function look(): Promise<{ readonly servers: number[]; readonly others: number[] }> {
     const isSoon = performance.now() - lookedAt < SOON_MS;
     lookedAt = performance.now();
     const next = new Map<number, Seen>();
@@ -46,10 +48,19 @@ export function serversSockets(mark: string, family: string): () => Promise<Read
       next,
     );
     known = next;
-    return [...next].filter(([, { isServers }]) => isServers).map(([pid]) => pid);
+    const pidsOf = (wanted: boolean) =>
+      [...next].flatMap(([pid, { isServers }]) => (isServers === wanted ? [pid] : []));
+    return { servers: pidsOf(true), others: [1, process.pid, ...pidsOf(false)] };
   }
 
-  return async () => new Set((await all(await look(), socketsOf)).flat());
+  return async () => {
+    const { servers, others } = await look();
+    const held = await all(servers, socketsOf);
+    if (!held.includes('hidden')) return new Set(held.flat());
+    // It may hold any socket that nobody else is seen to hold.
+    const seen = new Set((await all(others, socketsOf)).flat());
+    return { has: (inode) => !seen.has(inode) };
+  };
 }
 
 /** The kernel goes through all other pids before it gives one away again, which takes longer than this. */
@@ -80,23 +91,34 @@ function judge(origins: readonly Origin[], seen: Map<number, Seen>): void {
   for (const { pid } of origins) isServers(pid);
 }
 
-async function socketsOf(pid: number): Promise<string[]> {
+/** Hidden, where the kernel does not show them: a process whose program may not be read, or has capabilities, for instance. */
+async function socketsOf(pid: number): Promise<string[] | 'hidden'> {
   const directory = `/proc/${pid}/fd`;
-  const fds = await readdir(directory);
-  return fds.flatMap((fd) => /^socket:\[(\d+)\]$/.exec(targetOf(`${directory}/${fd}`))?.[1] ?? []);
+  try {
+    const fds = await readdir(directory);
+    return fds.flatMap((fd) => /^socket:\[(\d+)\]$/.exec(targetOf(`${directory}/${fd}`))?.[1] ?? []);
+  } catch (error) {
+    if (!isHidden(error)) throw error;
+    return (await processIdentity(pid)) ? 'hidden' : []; // one that is dead holds none
+  }
 }
 
 /** Not in the thread pool: such a link is read in less time than it takes to ask there. */
 function targetOf(link: string): string {
   try {
     return readlinkSync(link);
-  } catch {
+  } catch (error) {
+    if (isHidden(error)) throw error;
     return ''; // it was closed meanwhile
   }
 }
 
-/** What could be read of them: processes come and go meanwhile. */
+const isHidden = (error: unknown): boolean =>
+  ['EACCES', 'EPERM'].includes(String((error as NodeJS.ErrnoException).code));
+
+/** What could be read of them: processes come and go meanwhile. One that could not be read for a shortage has not gone. */
 async function all<Item, Found>(items: readonly Item[], read: (item: Item) => Promise<Found>): Promise<Found[]> {
   const settled = await Promise.allSettled(items.map(read));
+  for (const each of settled) if (each.status === 'rejected' && shortageOf(each.reason)) throw each.reason;
   return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
 }

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { shortageOf } from '../../world/limits.ts';
 
 const COUNT_BITS = 20n;
 const LIFE_BITS = 38n;
@@ -35,7 +36,16 @@ export function limitIn(limits: string): bigint | undefined {
 export const limiting = (limit: bigint): string => `ulimit -w ${limit} 2>/dev/null || ulimit -x ${limit} 2>/dev/null`;
 
 function ownLevel(): bigint {
-  const own = readFileSync('/proc/self/limits', 'latin1');
+  const own = ownLimits();
   if (/^Max file locks\s+\S+\s+unlimited/m.test(own)) return HIGHEST_LEVEL;
   return ((limitIn(own) ?? 0n) >> LEVEL_AT) - 1n;
+}
+
+function ownLimits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'latin1');
+  } catch (error) {
+    if (shortageOf(error)) throw error; // a process without the mark could get away: it is started later
+    return ''; // a system that does not show them
+  }
 }

@@ -4,6 +4,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { MARKER } from '../../protocol/version.ts';
 import { processIdentity } from '../../store/process-identity.ts';
+import { outlasting, shortageOf } from '../../world/limits.ts';
 import { marksIn } from './cgroup.ts';
 import { lifeIn, lifeOf, limitIn } from './limit-mark.ts';
 import { daemonOf, isLiving } from './mark.ts';
@@ -51,7 +52,7 @@ function carriersOf(marks: ReadonlySet<string>): (pid: number) => Promise<boolea
 async function endAll(isMeant: (pid: number) => Promise<boolean>): Promise<number[]> {
   const ended = new Set<number>();
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const found = await livingOnes(isMeant);
+    const found = await outlasting(() => livingOnes(isMeant)); // or those would be passed over that cannot be looked at now
     if (found.length === 0) break;
     for (const pid of found) {
       ended.add(pid);
@@ -63,7 +64,8 @@ async function endAll(isMeant: (pid: number) => Promise<boolean>): Promise<numbe
 
 async function livingOnes(isMeant: (pid: number) => Promise<boolean>): Promise<number[]> {
   if (process.platform !== 'linux') return [];
-  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
+  const names = await readdir('/proc').catch(nothingUnlessShort([]));
+  const pids = names.map(Number).filter((pid) => pid > 1 && pid !== process.pid);
   const found = await Promise.all(
     pids.map(async (pid) => ((await isMeant(pid)) && (await processIdentity(pid)) ? [pid] : [])),
   );
@@ -79,7 +81,15 @@ async function textMarksOf(pid: number): Promise<string[]> {
 const limitOf = async (pid: number): Promise<bigint | undefined> => limitIn(await textOf(pid, 'limits'));
 
 const textOf = (pid: number, file: string): Promise<string> =>
-  readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => ''); // it is gone, or not ours to look at
+  readFile(`/proc/${pid}/${file}`, 'latin1').catch(nothingUnlessShort('')); // it is gone, or not ours to look at
+
+/** That there was no descriptor left to look at something does not mean that there is nothing. */
+const nothingUnlessShort =
+  <Nothing>(nothing: Nothing) =>
+  (error: unknown): Nothing => {
+    if (shortageOf(error)) throw error;
+    return nothing;
+  };
 
 async function isInOurNamespace(pid: number): Promise<boolean> {
   const [its, ours] = await Promise.all([pid, 'self'].map((each) => readlink(`/proc/${each}/ns/pid`).catch(() => '')));
