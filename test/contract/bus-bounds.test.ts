@@ -11,6 +11,7 @@ import { subjects } from '../../src/bus/subjects.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';
 import { type RawNats, rawNats } from '../support/raw-nats.ts';
+import { simulatedWorld } from '../support/simulated-world.ts';
 
 const MAX_PAYLOAD = 64 * 1024;
 let nats: TestServer;
@@ -230,6 +231,36 @@ describe('what comes in', () => {
     expect(heard).toEqual(expected);
     expect(seen.cuts).toBe(0);
   });
+
+  test.each([
+    [true, 1_017, 0],
+    [true, 4_065, 0],
+    [false, 4_065, 1], // what the bounds are for
+  ])(
+    'keep-alives, which have a reply subject of their own: bounded is %s, %i characters',
+    async (isBounded, count, cuts) => {
+      const world = simulatedWorld();
+      const { nc, seen } = await connection(isBounded);
+      const back = replies(nc, { world });
+      const taken: string[] = [];
+      nc.subscribe('s', {
+        callback(_, msg) {
+          taken.push(msg.subject);
+          back.stream(msg, () => {});
+        },
+      });
+      nc.subscribe('t', { callback: () => void taken.push('t') });
+      await nc.flush();
+      stranger.publish({ subject: Buffer.from('s'), reply: Buffer.from(long(count)), body: Buffer.alloc(0) });
+      stranger.publish({ subject: Buffer.from('t'), body: Buffer.alloc(0) });
+      await stranger.flush();
+      await eventually(() => expect(taken).toContain('t'));
+      expect(taken.includes('s')).toBe(!isBounded || count < MAX_REPLY_BYTES);
+      await world.pass(15_000);
+      await nc.flush().catch(() => {}); // it was cut
+      await eventually(() => expect(seen.cuts).toBe(cuts));
+    },
+  );
 
   test('whoever asked for a stream is told as a stream is, to its end', async () => {
     const { nc } = await connection();
