@@ -214,7 +214,7 @@ export function callEffects({ rows, fleet, rules, onTrouble }: EffectPorts, send
     });
 
   function settled(task: OwnedTask, outcome: Outcome): void {
-    if (task.state.steps['answered']) failpoint('task.answered');
+    if (task.state.steps.answered) failpoint('task.answered');
     const mayRerun = (row: TaskRow): boolean => task.mayRerun ?? rules.mayRerun(row);
     send(task, endOfCall(outcome, task.row, { mayRerun, isRemote: rules.isRemote }), { outcome });
   }
