@@ -5,7 +5,7 @@
 
 import { ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats';
 import { errorObject, type Failure, TroupeError } from '../protocol/failures.ts';
-import { errorHeaders, maxPayload, toHeaders } from './frames.ts';
+import { errorHeaders, HEADER_ROOM, toHeaders } from './frames.ts';
 import { isInbox } from './subjects.ts';
 
 /** What is written on the line of a message: a broker takes 4,096 bytes unless told, and does not say what it was told. */
@@ -36,9 +36,6 @@ type Protocol = {
 export function bounded(nc: NatsConnection, options: BoundsOptions): NatsConnection {
   const { protocol } = nc as unknown as { protocol: Protocol };
   const [publish, subscribe] = [protocol.publish.bind(protocol), protocol.subscribe.bind(protocol)];
-  /** Between two connections nobody says how much a broker takes, but what is published then may still be sent. */
-  let knownMax = maxPayload(nc);
-
   const refuse = (why: string): never => {
     options.onRefused(why);
     throw new TroupeError('tooLarge', why);
@@ -47,8 +44,8 @@ export function bounded(nc: NatsConnection, options: BoundsOptions): NatsConnect
   protocol.publish = (subject, payload, about) => {
     const why = faultOfLine(subject, about?.reply ?? '');
     if (why) refuse(why);
-    if (protocol.info) knownMax = protocol.info.max_payload;
-    else if (sizeOf(payload, about) > knownMax) refuse(tooLarge(subject));
+    // Between two connections nobody says how much the next broker takes, but what is published then may be sent to it.
+    if (!protocol.info && sizeOf(payload, about) > HEADER_ROOM) throw NatsError.errorForCode(ErrorCode.Disconnect);
     try {
       publish(subject, payload, about);
     } catch (error) {
@@ -82,6 +79,10 @@ export function isRefused(error: unknown): error is Error {
   if (error instanceof NatsError) return NEVER.includes(error.code);
   return error instanceof TroupeError && error.code === 'tooLarge';
 }
+
+/** Whoever publishes need not tell of it: what is refused was counted here, and to be without a connection is a state of the bus. */
+export const isToldElsewhere = (error: unknown): boolean =>
+  isRefused(error) || (error instanceof NatsError && error.code === ErrorCode.Disconnect);
 
 const NEVER: readonly string[] = [ErrorCode.MaxPayloadExceeded, ErrorCode.BadSubject, ErrorCode.BadHeader];
 

@@ -4,6 +4,7 @@
 import type { NatsConnection } from 'nats';
 import type { TaskView } from '../calls/call.ts';
 import { realWorld, type World } from '../world/world.ts';
+import { isToldElsewhere } from './bounds.ts';
 import { natsPublisher, type Outbox, type TaskCondition } from './outbox.ts';
 import type { ListKind, Subjects } from './subjects.ts';
 
@@ -33,7 +34,7 @@ export function createEvents(
     try {
       if (nc && !nc.isClosed() && !nc.isDraining()) nc.publish(subject, payload);
     } catch (error) {
-      onTrouble(error);
+      if (!isToldElsewhere(error)) onTrouble(error);
     }
   };
   const record = (subject: string, value: object, condition?: TaskCondition): void => {

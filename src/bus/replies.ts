@@ -5,7 +5,7 @@ import { createInbox, Empty, type Msg, type NatsConnection, type Subscription } 
 import type { Outcome, Signal } from '../calls/call.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { blobs } from './blobs.ts';
-import { isRefused } from './bounds.ts';
+import { isToldElsewhere } from './bounds.ts';
 import {
   accepted,
   chunkBytes,
@@ -60,7 +60,7 @@ export function replies(nc: NatsConnection, options: ReplyOptions = {}): Replies
       else nc.publish(msg.reply, body, { headers: toHeaders(headers), ...(reply && { reply }) });
     } catch (error) {
       // Closed or draining: the caller's own time-out tells it. What the bounds refuse was counted where they are kept.
-      if (!isRefused(error)) onLost(error);
+      if (!isToldElsewhere(error)) onLost(error);
     }
   };
   const guarded = (sending: Promise<void> | undefined): Promise<void> | undefined => sending?.catch(onLost);

@@ -297,7 +297,12 @@ export class Lane implements Owner {
 
   /** What callers have at the server; our own requests, such as lists and pings, ask and tell nothing. */
   inProgress(): InFlight[] {
-    return [...this.#sent.values()].filter(({ call }) => call.door !== 'troupe');
+    return this.atServer().filter(({ call }) => call.door !== 'troupe');
+  }
+
+  /** All that the server was sent and has not answered, our own requests included. */
+  atServer(): InFlight[] {
+    return [...this.#sent.values()];
   }
 
   /** Those of them on whose behalf the server may ask. */

@@ -3,8 +3,9 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { ALL_KINDS, isKind, KINDS, type Kind } from '../catalog/kinds.ts';
 import { pageOf } from '../catalog/pages.ts';
-import { failing, TroupeError } from '../protocol/failures.ts';
+import { TroupeError } from '../protocol/failures.ts';
 import type { Fleet } from '../servers/fleet.ts';
+import { unlisted } from '../servers/lists.ts';
 import type { Member } from '../servers/member.ts';
 import { mustOffer } from '../servers/policy.ts';
 import { meaningOf, type ServerState } from '../servers/states.ts';
@@ -103,19 +104,28 @@ export async function listPage(
   { principal = OWNER }: Caller,
 ): Promise<Buffer> {
   if (!isKind(kind)) throw new TroupeError('invalid', 'ask for tools, resources, templates or prompts');
-  const member = fleet.knownFor(server, principal);
-  if (member) await lookAgain(fleet, member, kind);
-  const own = catalog.get(member?.name ?? server, kind);
-  const listing = own.hash ? own : catalog.get(server, kind);
+  const member = fleet.knownFor(server, principal) ?? knownServer(fleet, server);
+  const known = () => [member.name, server].map((name) => catalog.get(name, kind)).find(({ hash }) => hash !== '');
+  await lookAgain(fleet, member, kind);
+  if (!known()) await firstList({ fleet, catalog }, member, kind);
   mustOffer(member, KINDS[kind].method);
-  // A list that was never read is not an empty one.
-  if (!listing.hash && own.trouble) throw failing(own.trouble.failure);
-  if (!listing.hash && member?.state !== 'ready')
-    throw new TroupeError(
-      'unavailable',
-      `server ${server} is ${member?.state}: ${member?.why || 'its lists are not known yet'}`,
-    );
+  const listing = known();
+  if (!listing) throw unlisted(member, kind, catalog.get(member.name, kind));
   return pageOf(listing, kind, cursor, maxBytes);
+}
+
+/** Callers on a bus do not wait for long. */
+const FIRST_LIST_MS = 2_000;
+
+/** Resolves when the server has said what it offers, or that it does not, or it is plain that it will not for a while. */
+function firstList({ fleet, catalog }: Servers, member: Member, kind: Kind): Promise<void> {
+  const isSaid = (): boolean => {
+    const { hash, trouble } = catalog.get(member.name, kind);
+    return hash !== '' || trouble !== undefined;
+  };
+  const isOut = (): boolean => member.lane.isOut || !meaningOf(member.state).isComing;
+  fleet.want(member);
+  return untilNews([fleet.watch, catalog.watch], () => isSaid() || isOut(), FIRST_LIST_MS);
 }
 
 export type Listening = {

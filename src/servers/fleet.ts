@@ -187,8 +187,9 @@ export class Fleet {
     const { call } = request;
     if (call.onElicited && !outcome.ok) this.#options.permissions.noteVisits(member, call, outcome);
     call.settle(outcome);
+    if (outcome.ok && member.suspects.size > 0) member.suspects.acquit(call);
     if (call.door !== 'troupe') {
-      if (outcome.ok && member.suspects.size > 0) member.suspects.acquit(call);
+      if (member.config.transport === 'stdio' && isGivenUp(outcome)) member.givenUp.add(request.id, call);
       // A server with other calls in flight may be too busy to answer a ping, and those calls have deadlines of their own.
       if (!outcome.ok && outcome.failure.code === 'timeout' && member.lane.inFlight === 0) member.doubt?.();
       if (!isRecorded) this.#record(member, request, outcome);
@@ -390,3 +391,9 @@ export class Fleet {
     if (isInstance(name) && !first) this.#options.catalog.forget(name); // the lists of a tenant that has left are of no use
   }
 }
+
+/** Its caller waits no longer, and the server may not have noticed. */
+const isGivenUp = (outcome: Outcome): boolean =>
+  !outcome.ok &&
+  outcome.failure.delivery === 'outcome unknown' &&
+  (outcome.failure.code === 'timeout' || outcome.failure.code === 'cancelled');

@@ -2,15 +2,17 @@
 // could not be read is read again after a while, and as soon as somebody wants it.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Catalog } from '../catalog/catalog.ts';
+import { outcomes } from '../calls/outcomes.ts';
+import type { Catalog, Listing } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
 import { type Ask, fetchList } from '../catalog/fetch.ts';
 import { ALL_KINDS, KINDS, type Kind } from '../catalog/kinds.ts';
-import { failureOf, sentence } from '../protocol/failures.ts';
+import { failing, failureOf, sentence, TroupeError } from '../protocol/failures.ts';
 import { rowOf } from '../protocol/methods.ts';
 import type { Member } from './member.ts';
 import { isAllowed } from './policy.ts';
 import { offerable } from './remote/mirrored.ts';
+import { gate } from './states.ts';
 
 /** A server that adds its tools one by one announces each; the list is read once. */
 const DEBOUNCE_MS = 50;
@@ -103,6 +105,22 @@ export function createLists({ catalog, onChange, onTrouble }: ListsOptions) {
       for (const kind of listedUnder(capability)) void refresh(member, kind, DEBOUNCE_MS);
     },
   };
+}
+
+/** Whether there is a list to show: that of the process, or else the one that the owner's has given. */
+export const isListed = (catalog: Pick<Catalog, 'get'>, { name, server }: Member, kind: Kind): boolean =>
+  catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
+
+/** What whoever asks for a list hears that was never read: the server's own error, or what keeps it. An empty list would be a lie. */
+export function unlisted(
+  { server, state, why }: Member,
+  kind: Kind,
+  { trouble }: Pick<Listing, 'trouble'>,
+): TroupeError {
+  if (trouble) return failing(trouble.failure);
+  const said = outcomes(server).refusal(gate(state, why));
+  if (state !== 'ready' && !said.ok) return failing(said.failure);
+  return new TroupeError('unavailable', `server ${server} has not said which ${kind} it has; try again`);
 }
 
 const keyOf = ({ name }: Member, kind: Kind): string => `${name} ${kind}`;

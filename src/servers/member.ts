@@ -10,7 +10,7 @@ import type { ServerConfig } from '../config/schema.ts';
 import { Homes } from './homes.ts';
 import type { ServerState } from './states.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-import type { Suspects } from './suspects.ts';
+import type { GivenUp, Suspects } from './suspects.ts';
 
 /** The processes among which the calls of one tenant are spread, as a member sees them. */
 export type MemberPool = {
@@ -50,6 +50,7 @@ export type Member = {
   readonly subscriptions: Subscriptions;
   /** Shared by all processes of the server. */
   readonly suspects: Suspects;
+  readonly givenUp: GivenUp;
   facts: Facts | undefined;
   pid: number | undefined;
   state: ServerState;
@@ -93,6 +94,7 @@ export const newMember = ({ name, config, lane, logger, suspects, onBehalfOf, fi
   logger,
   subscriptions: createSubscriptions(),
   suspects,
+  givenUp: suspects.ofProcess(),
   facts: undefined,
   pid: undefined,
   state: 'stopped',

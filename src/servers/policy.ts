@@ -15,20 +15,9 @@ const FRAME_BYTES = 4_096;
 
 export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
   if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
-  const { server, facts, suspects } = member;
-  const { maxSendBytes } = member.config.settings;
-  if (call.params.length + FRAME_BYTES > maxSendBytes)
-    return unsent(
-      server,
-      'tooLarge',
-      `${call.name || call.method} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
-    );
-  if (suspects.size > 0 && suspects.isGuilty(call))
-    return unsent(
-      server,
-      'rejected',
-      `this call has ended ${server} twice; it is not sent again: change it, wait ten minutes, or run troupe restart ${server}`,
-    );
+  const { server, facts } = member;
+  const harm = harmOf(member, call);
+  if (harm) return harm;
   if (call.method === 'tools/call' && !isAllowed(member, call.name))
     return unsent(
       server,
@@ -48,6 +37,24 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
     'unknownName',
     `server ${server} has no ${kind.slice(0, -1)} ${call.name.slice(0, 128)}; ${hint}`,
   );
+}
+
+/** Why a request would harm its server, be it a caller's or one that we send because of callers. */
+export function harmOf({ server, suspects, config }: Member, call: Call): Failure | undefined {
+  const { maxSendBytes } = config.settings;
+  if (call.params.length + FRAME_BYTES > maxSendBytes)
+    return unsent(
+      server,
+      'tooLarge',
+      `${call.name || call.method} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
+    );
+  if (suspects.size > 0 && suspects.isGuilty(call))
+    return unsent(
+      server,
+      'rejected',
+      `this call has ended ${server} twice; it is not sent again: change it, wait ten minutes, or run troupe restart ${server}`,
+    );
+  return undefined;
 }
 
 const unsent = (server: string, code: FailureCode, message: string): Failure => ({

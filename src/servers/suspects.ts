@@ -1,5 +1,6 @@
-// Which calls are suspected of ending their server: those that were at it when its process died. A call that was there twice is
-// not sent a third time, and a death that is such a call's doing is not counted against the server.
+// Which calls are suspected of ending their server: those that were at it when its process died, and those that were given up
+// shortly before, which it may have been working on. A call that was there twice is not sent a third time, and a death that is such
+// a call's doing is not counted against the server.
 
 import { createHash } from 'node:crypto';
 import type { Call } from '../calls/call.ts';
@@ -23,15 +24,23 @@ export class Suspects {
     this.#world = world;
   }
 
+  /** For one process of the server. */
+  ofProcess(): GivenUp {
+    return new GivenUp(this.#world);
+  }
+
   /** Most servers have none, and their calls are not looked at. */
   get size(): number {
     return this.#known.size;
   }
 
-  /** A process died with these calls at it. True when one of them is to blame: it was there alone, or not for the first time. */
-  died(calls: readonly Accused[]): boolean {
+  /**
+   * A process died with these calls at it, and after those were given up. True when one of them is to blame: it was there alone, or
+   * not for the first time.
+   */
+  died(calls: readonly Accused[], givenUp: readonly string[] = []): boolean {
     this.#forgetOld();
-    const digests = new Set(calls.slice(0, MAX_SUSPECTS).map(digestOf));
+    const digests = new Set([...calls.slice(0, MAX_SUSPECTS).map(digestOf), ...givenUp]);
     let isRepeated = false;
     for (const digest of digests) {
       const deaths = this.#known.get(digest)?.deaths ?? 0;
@@ -65,6 +74,40 @@ export class Suspects {
       if (now - at < FORGOTTEN_AFTER_MS) return;
       this.#known.delete(digest);
     }
+  }
+}
+
+/** A process that has not answered a call so long after it was given up is not taken to work on it any more. */
+const WORKED_ON_MS = 30_000;
+
+/** The calls of one process that were cancelled or out of time, and that it has not answered since. */
+export class GivenUp {
+  readonly #world: Pick<World, 'now'>;
+  /** By our id of the call, the latest last. Digests: the calls themselves may be large. */
+  readonly #calls = new Map<string, { readonly digest: string; readonly at: number }>();
+
+  constructor(world: Pick<World, 'now'>) {
+    this.#world = world;
+  }
+
+  add(id: string, call: Accused): void {
+    const [oldest] = this.#calls.keys();
+    if (this.#calls.size >= MAX_SUSPECTS && oldest !== undefined) this.#calls.delete(oldest);
+    this.#calls.set(id, { digest: digestOf(call), at: this.#world.now() });
+  }
+
+  answered(id: string): void {
+    this.#calls.delete(id);
+  }
+
+  recent(): string[] {
+    const since = this.#world.now() - WORKED_ON_MS;
+    return [...this.#calls.values()].filter(({ at }) => at > since).map(({ digest }) => digest);
+  }
+
+  /** Another process has never heard of them. */
+  clear(): void {
+    this.#calls.clear();
   }
 }
 

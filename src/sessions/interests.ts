@@ -15,6 +15,8 @@ import { resource } from './targets.ts';
 
 const EMPTY = Buffer.from('{}');
 const MAX_SUBSCRIPTIONS = 1_000;
+/** What is listened to is kept, in memory and in the store. */
+const MAX_URI = 8_192;
 const AGREE_MS = 1_000;
 
 export function createInterests(ports: SessionPorts, viewer: Viewer, first: Level | undefined) {
@@ -58,6 +60,8 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       const { server, name: uri } = resource(view, params);
       if (subscriptions.size >= MAX_SUBSCRIPTIONS)
         throw new TroupeError('busy', `the session already listens to ${MAX_SUBSCRIPTIONS} resources`);
+      if (uri.length > MAX_URI)
+        throw new TroupeError('invalid', `a URI to listen to has at most ${MAX_URI} characters`);
       await listen(server, uri);
       await store.commit('addSubscription', [session, server, uri]);
       return EMPTY;

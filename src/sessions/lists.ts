@@ -2,9 +2,9 @@
 
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/kinds.ts';
-import { failing } from '../protocol/failures.ts';
 import { member, stringOf } from '../protocol/json.ts';
 import type { Fleet } from '../servers/fleet.ts';
+import { isListed, unlisted } from '../servers/lists.ts';
 import type { Member } from '../servers/member.ts';
 import { meaningOf } from '../servers/states.ts';
 import type { World } from '../world/world.ts';
@@ -25,13 +25,27 @@ export function createLists({ scopes, fleet, catalog, firstList }: SessionPorts,
     resources: hashOf('resources'),
   };
 
+  /** Rejects when each server that is there gives an error in place of its list. */
+  async function notOnlyTrouble(processes: readonly Member[], kind: Kind): Promise<void> {
+    const again = Promise.all(processes.map((process) => process.relist?.(kind)));
+    const there = processes.filter(({ state }) => !meaningOf(state).isDown);
+    const isTrouble = (each: Member) => catalog.get(each.name, kind).trouble && !isListed(catalog, each, kind);
+    const areAll = () => there.length > 0 && there.every(isTrouble);
+    if (areAll()) await again;
+    const [first] = there;
+    if (first && areAll()) throw unlisted(first, kind, catalog.get(first.name, kind));
+  }
+
   return {
-    /** The endpoint of one server waits for the server's first list; an endpoint of many waits for none. */
+    /**
+     * The endpoint of one server waits for the server's first list. An endpoint of many waits for none, and shows what is known;
+     * where that is nothing, and nothing will come by itself, its host hears why.
+     */
     async page(kind: Kind, params: Buffer): Promise<Buffer> {
       const value = member(params, 'cursor');
       const processes = scopes.members(viewer);
       for (const process of processes) fleet.expect(process);
-      if (isMany(viewer.scope)) for (const process of processes) void process.relist?.(kind);
+      if (isMany(viewer.scope)) await notOnlyTrouble(processes, kind);
       else for (const process of processes) await firstList(process, kind);
       const page = view().page(kind, value && (stringOf(value) ?? ''), PAGE_BYTES);
       const announced = kind === 'templates' ? 'resources' : kind;
@@ -77,14 +91,13 @@ const PATIENCE_MS = 15_000;
 
 /**
  * Waits for the first list of a server: until the catalog has the list, or the server's state says that none is coming. It
- * rejects when the server gives no list, with the server's own error where it has said one.
+ * rejects when there is none then, with the server's own error where it has said one.
  */
 export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
   const awaited = new Map<string, Awaited>();
   const stopListening = catalog.watch(look);
 
-  const isKnown = ({ name, server }: Member, kind: Kind): boolean =>
-    catalog.get(name, kind).hash !== '' || catalog.get(server, kind).hash !== '';
+  const isKnown = (process: Member, kind: Kind): boolean => isListed(catalog, process, kind);
   const troubleOf = ({ name }: Member, kind: Kind) => catalog.get(name, kind).trouble;
 
   function look(): void {
@@ -121,8 +134,7 @@ export function createFirstLists({ world, fleet, catalog }: FirstListsOptions) {
 
   async function read(process: Member, kind: Kind): Promise<void> {
     await (troubleOf(process, kind) ? process.relist?.(kind) : whenRead(process, kind));
-    const trouble = troubleOf(process, kind);
-    if (trouble && !isKnown(process, kind)) throw failing(trouble.failure);
+    if (!isKnown(process, kind)) throw unlisted(process, kind, catalog.get(process.name, kind));
   }
 
   return {

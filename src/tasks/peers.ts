@@ -2,6 +2,7 @@
 // that is lost costs time, and one that is made up costs a look.
 
 import type { NatsConnection, Subscription } from 'nats';
+import { isToldElsewhere } from '../bus/bounds.ts';
 import type { Signal } from '../calls/call.ts';
 
 export type PeersOptions = {
@@ -37,7 +38,7 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
       try {
         connection.publish(subject, message);
       } catch (error) {
-        onTrouble(error); // the bus went away this very moment, or it is too large; the rows are looked at anyway
+        if (!isToldElsewhere(error)) onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
       }
   }
 

@@ -1,13 +1,17 @@
 // What is too long or unreadable for the bus: refused to whoever sends it, answered to whoever sent it, and never a reason to
 // lose the connection.
 
-import { Events, headers } from 'nats';
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
+import { connect, Events, headers } from 'nats';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { bounded, isRefused, MAX_HEADERS, MAX_REPLY_BYTES } from '../../src/bus/bounds.ts';
+import { createEvents } from '../../src/bus/events.ts';
 import { replies } from '../../src/bus/replies.ts';
+import { subjects } from '../../src/bus/subjects.ts';
 import { eventually } from '../support/eventually.ts';
 import { natsServer, type TestServer } from '../support/nats.ts';
 import { type RawNats, rawNats } from '../support/raw-nats.ts';
+import { simulatedWorld } from '../support/simulated-world.ts';
 
 const MAX_PAYLOAD = 64 * 1024;
 let nats: TestServer;
@@ -74,6 +78,18 @@ describe('what goes out', () => {
     expect(seen.cuts).toBe(0);
   });
 
+  test('an event that is refused is told once, where it is refused', async () => {
+    const { nc, seen } = await connection();
+    const troubles: unknown[] = [];
+    const nothing = { add: async () => {}, online() {}, offline() {}, dropped: 0, idle: async () => {} };
+    const events = createEvents(subjects('t'), nothing, (why) => void troubles.push(why));
+    events.online(nc);
+    events.progress('r1', '_', { message: 'x'.repeat(MAX_PAYLOAD) });
+    events.log({ server: 's', principal: '_' }, 'l'.repeat(4_100), Buffer.from('{}'));
+    await nc.flush();
+    expect([seen.refused.length, seen.cuts, troubles]).toEqual([2, 0, []]);
+  });
+
   test('what fits goes out as it is', async () => {
     const [{ nc, seen }, { nc: reader }] = [await connection(), await connection()];
     const heard: string[] = [];
@@ -86,6 +102,68 @@ describe('what goes out', () => {
     expect(seen).toEqual({ cuts: 0, refused: [], faults: [] });
   });
 });
+
+test('what was published between two brokers does not cut the connection to the second, which takes less', async () => {
+  await using first = await natsServer();
+  await using road = await roadTo(first.port);
+  const nc = await connect({ servers: `127.0.0.1:${road.port}`, reconnectTimeWait: 10, reconnectJitter: 0 });
+  onTestFinished(() => nc.close());
+  const [lost, back]: [string[], string[]] = [[], []];
+  void (async () => {
+    for await (const { type } of nc.status()) {
+      if (type === Events.Disconnect) lost.push(type);
+      if (type === Events.Reconnect) back.push(type);
+    }
+  })();
+  bounded(nc, { onRefused: () => {}, onFault: () => {} });
+  const second = road.lead(nats.port);
+  await second.arrived;
+  expect(nc.info).toBeUndefined(); // nobody has said yet how much may be sent
+  expect(() => nc.publish('ev.large', Buffer.alloc(MAX_PAYLOAD + 1))).toThrow('DISCONNECT');
+  nc.publish('ev.small', 'x');
+  second.go();
+  await eventually(() => expect(back).toHaveLength(1));
+  await nc.flush();
+  expect([lost.length, nc.info?.max_payload]).toEqual([1, MAX_PAYLOAD]);
+});
+
+/** A road to a broker, which can lead to another one from now on: who travels is cut off, and the next arrives, but hears nothing until told. */
+async function roadTo(port: number) {
+  let to = port;
+  let gate = Promise.resolve();
+  let onArrived = (): void => {};
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const away = connectTo(to, '127.0.0.1');
+    for (const each of [socket, away]) {
+      sockets.add(each);
+      each.on('error', () => {}).on('close', () => [socket, away].map((one) => one.destroy()));
+    }
+    socket.pipe(away);
+    onArrived();
+    void gate.then(() => away.pipe(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    lead(next: number) {
+      to = next;
+      let go = (): void => {};
+      gate = new Promise((resolve) => {
+        go = resolve;
+      });
+      const arrived = new Promise<void>((resolve) => {
+        onArrived = resolve;
+      });
+      for (const each of sockets) each.destroy();
+      return { arrived, go: () => go() };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const each of sockets) each.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
 
 describe('what comes in', () => {
   const BLOCK = (lines: string) => Buffer.from(`NATS/1.0\r\n${lines}\r\n\r\n`);
@@ -153,6 +231,36 @@ describe('what comes in', () => {
     expect(heard).toEqual(expected);
     expect(seen.cuts).toBe(0);
   });
+
+  test.each([
+    [true, 1_017, 0],
+    [true, 4_065, 0],
+    [false, 4_065, 1], // what the bounds are for
+  ])(
+    'keep-alives, which have a reply subject of their own: bounded is %s, %i characters',
+    async (isBounded, count, cuts) => {
+      const world = simulatedWorld();
+      const { nc, seen } = await connection(isBounded);
+      const back = replies(nc, { world });
+      const taken: string[] = [];
+      nc.subscribe('s', {
+        callback(_, msg) {
+          taken.push(msg.subject);
+          back.stream(msg, () => {});
+        },
+      });
+      nc.subscribe('t', { callback: () => void taken.push('t') });
+      await nc.flush();
+      stranger.publish({ subject: Buffer.from('s'), reply: Buffer.from(long(count)), body: Buffer.alloc(0) });
+      stranger.publish({ subject: Buffer.from('t'), body: Buffer.alloc(0) });
+      await stranger.flush();
+      await eventually(() => expect(taken).toContain('t'));
+      expect(taken.includes('s')).toBe(!isBounded || count < MAX_REPLY_BYTES);
+      await world.pass(15_000);
+      await nc.flush().catch(() => {}); // it was cut
+      await eventually(() => expect(seen.cuts).toBe(cuts));
+    },
+  );
 
   test('whoever asked for a stream is told as a stream is, to its end', async () => {
     const { nc } = await connection();

@@ -12,9 +12,13 @@ async function stage(state: Member['state'] = 'opening') {
   const woken: string[] = [];
   const fleet = { want: ({ name }: Member) => void woken.push(name) };
   const first = createFirstLists({ world, fleet, catalog: lists });
-  const member = { name: 's', server: 's', state } as Member;
+  const member = { name: 's', server: 's', state, why: '' } as Member;
   const done: string[] = [];
-  const ask = (kind: 'tools' | 'prompts' = 'tools') => first.wait(member, kind)?.then(() => done.push(kind));
+  const ask = (kind: 'tools' | 'prompts' = 'tools') =>
+    first.wait(member, kind)?.then(
+      () => done.push(kind),
+      ({ message }) => done.push(message),
+    );
   return {
     ...{ world, lists, woken, first, member, done, ask },
     set: async (kind: 'tools' | 'prompts') => lists.set('s', kind, await entriesOf(kind, [{ name: 'one' }])),
@@ -38,7 +42,11 @@ it('ends when that list has been read, for all who wait for it', async () => {
   expect(s.ask()).toBeUndefined();
 });
 
-it.each(['failed', 'stopped', 'needs login'] as const)('ends when the server is %s', async (state) => {
+it.each([
+  ['failed', 'server s is failed; troupe start s'],
+  ['stopped', 'server s is stopped; troupe start s'],
+  ['needs login', 'server s needs login'],
+] as const)('ends when the server is %s, and says so', async (state, why) => {
   await using s = await stage();
   const waiting = s.ask();
   s.first.changed();
@@ -48,7 +56,7 @@ it.each(['failed', 'stopped', 'needs login'] as const)('ends when the server is 
   s.first.changed();
   await waiting;
   await s.ask(); // and does not begin again
-  expect(s.done).toEqual(['tools', 'tools']);
+  expect(s.done).toEqual([why, why]);
 });
 
 it('wakes a server that is asleep, also one that falls asleep meanwhile', async () => {
@@ -65,12 +73,15 @@ it('wakes a server that is asleep, also one that falls asleep meanwhile', async 
   await waiting;
 });
 
-it('lasts fifteen seconds at most', async () => {
-  await using s = await stage();
+it.each([
+  ['opening', 'server s is opening; it is restarting, try again'],
+  ['ready', 'server s has not said which tools it has; try again'],
+] as const)('lasts fifteen seconds at most, also while the server is %s', async (state, why) => {
+  await using s = await stage(state);
   void s.ask();
   await s.world.pass(14_999);
   expect(s.done).toEqual([]);
   await s.world.pass(1);
   await settled();
-  expect(s.done).toEqual(['tools']);
+  expect(s.done).toEqual([why]);
 });

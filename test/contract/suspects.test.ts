@@ -35,6 +35,21 @@ it('acquits a call that was answered, and forgets all when somebody has mended t
   expect([suspects.size, suspects.isGuilty(poison)]).toEqual([0, false]);
 });
 
+it('suspects a call that was given up for half a minute, unless it is answered after all', async () => {
+  const world = simulatedWorld();
+  const suspects = new Suspects(world);
+  const process = suspects.ofProcess();
+  process.add('1', call('answered'));
+  process.add('2', poison);
+  process.answered('1');
+  await world.pass(29_999);
+  expect([process.recent().length, suspects.died([], process.recent())]).toEqual([1, true]);
+  suspects.died([poison]);
+  expect([poison, call('answered')].map((each) => suspects.isGuilty(each))).toEqual([true, false]);
+  await world.pass(1);
+  expect([process.recent(), suspects.died([], process.recent())]).toEqual([[], false]);
+});
+
 it('forgets after ten minutes, and the oldest when there are too many', async () => {
   const world = simulatedWorld();
   const suspects = new Suspects(world);

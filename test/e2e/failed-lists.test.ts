@@ -1,5 +1,6 @@
 // A server that answers the question for its tools with an error: whoever asks for them hears that error, at once and at
-// every door, the other servers are shown nevertheless, and the next question is answered as soon as the server can.
+// every door, the other servers are shown nevertheless, and the next question is answered as soon as the server can. Nor is a list
+// empty that was never read for another reason.
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +17,13 @@ let url: string;
 beforeAll(async () => {
   dir = await scratch();
   const sulks = fixture('sulks', {}, { SULKS_UNTIL: join(dir.path, 'well') });
-  d = await daemon({ servers: { echo: fixture('echo'), sulks }, troupe: { http: { address: '127.0.0.1:0' } } });
+  const mute = fixture('sulks', { enabled: false }, { SULKS_SILENT: '1', SULKS_UNTIL: join(dir.path, 'said') });
+  const once = { intensity: 0, periodMs: 60_000, backoffMs: [50] };
+  const unborn = fixture('dies-at-start', { enabled: false, restart: once });
+  d = await daemon({
+    servers: { echo: fixture('echo'), sulks, mute, unborn },
+    troupe: { http: { address: '127.0.0.1:0' }, profiles: { sulking: { servers: ['sulks'] } } },
+  });
   url = await d.http();
 }, 60_000);
 afterAll(async () => {
@@ -31,6 +38,33 @@ it('gives a host the error of the server itself, and lists the other servers', a
   expect(tools.map(({ name }: { name: string }) => name)).toContain('echo__echo');
   expect(tools.some(({ name }: { name: string }) => name.startsWith('sulks'))).toBe(false);
   await Promise.all([own.close(), all.close()]);
+});
+
+it('gives the error also where there are many servers, if none of them gives a list', async () => {
+  const host = await rawHost(`${url}/mcp/@sulking`);
+  expect((await host.ask('tools/list')).error).toEqual(ERROR);
+  await host.close();
+});
+
+it.each([
+  ['stopped', 'server unborn is stopped; troupe start unborn'],
+  ['failed', 'server unborn is failed: exited with code 3; see troupe logs unborn; troupe start unborn'],
+])('has no empty list of a server that was never heard of and is %s', async (state, why) => {
+  if (state === 'failed') await d.cli('start', 'unborn');
+  await d.until('unborn', state);
+  const host = await rawHost(`${url}/mcp/unborn`);
+  expect((await host.ask('tools/list')).error).toMatchObject({ code: -32010, message: why });
+  expect(await d.request('troupe.list.unborn.tools')).toMatchObject({ code: 503, data: { message: why } });
+  await host.close();
+});
+
+it('has no empty list of a server that is about to say what it has', async () => {
+  await d.cli('start', 'mute');
+  await d.until('mute', 'ready');
+  const early = await d.request('troupe.list.mute.tools');
+  expect(early).toMatchObject({ code: 503, error: expect.stringContaining('has not said which tools it has') });
+  const [late] = await Promise.all([d.request('troupe.list.mute.tools'), writeFile(join(dir.path, 'said'), '')]);
+  expect(late.data.tools).toMatchObject([{ name: 'echo' }]);
 });
 
 it('tells the bus and the command line why there is no list', async () => {

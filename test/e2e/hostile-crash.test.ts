@@ -18,6 +18,8 @@ beforeAll(async () => {
       unborn: fixture('dies-at-start', { ...QUICK, restart: LOOP }),
       mortal: fixture('dies-in-call', { ...QUICK, restart: SLOW_RESTART }),
       suicidal: fixture('dies-in-call', { ...QUICK, restart: LOOP }),
+      slow: fixture('dies-in-call', { ...QUICK, restart: LOOP }),
+      listening: fixture('dies-in-call', { ...QUICK, restart: LOOP }),
       liar: fixture('lies-version', { ...QUICK, restart: LOOP }),
       stubborn: fixture('ignores-sigterm', QUICK),
       parent: fixture('forks', QUICK),
@@ -91,6 +93,44 @@ test('a call that has ended its server twice is not sent a third time, and the s
     await d.cli('restart', 'suicidal');
     expect((await d.request('troupe.call.suicidal.die', { code: 7 })).code).toBe(502); // a person said that it is mended
     expect((await d.request('troupe.call.suicidal.echo', { message: 'new' })).data.content[0].text).toBe('new');
+  });
+});
+
+test('nor is a call whose caller waits no longer when its server dies of it', async () => {
+  await during(async () => {
+    await start('slow');
+    const impatient = (code: number) =>
+      d.request('troupe.call.slow.die', { code, ms: 200 }, { headers: { 'Troupe-Timeout': '50' } });
+    for (let deaths = 0; deaths < 2; deaths++) {
+      expect((await impatient(7)).code).toBe(408);
+      await eventually(async () =>
+        expect(await d.server('slow')).toMatchObject({ restarts: deaths + 1, state: 'ready' }),
+      );
+    }
+    const refused = await impatient(7);
+    expect(refused.data.data.troupe).toMatchObject({ code: 'rejected', delivery: 'not sent' });
+    for (const [index, code] of [8, 9].entries()) {
+      expect((await impatient(code)).code).toBe(408);
+      await eventually(async () =>
+        expect(await d.server('slow')).toMatchObject({ restarts: index + 3, state: 'ready' }),
+      );
+    }
+  });
+});
+
+test('nor is a subscription that ends its server', async () => {
+  await during(async () => {
+    await start('listening');
+    const subscribe = () => d.request('troupe.subscribe.listening', { uri: 'memo://poison' });
+    for (let deaths = 0; deaths < 2; deaths++) {
+      await d.until('listening', 'ready');
+      expect((await subscribe()).code).toBe(502);
+      await eventually(async () => expect((await d.server('listening')).restarts).toBe(deaths + 1));
+    }
+    const { pid } = await d.until('listening', 'ready');
+    expect((await subscribe()).error).toContain('this call has ended listening twice; it is not sent again');
+    expect((await d.request('troupe.subscribe.listening', { uri: 'memo://well' })).code).toBeUndefined();
+    expect(await d.server('listening')).toMatchObject({ pid, state: 'ready' });
   });
 });
 

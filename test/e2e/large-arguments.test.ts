@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Daemon, daemon, ROOT } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { type RawHost, rawHost } from '../support/host.ts';
 
 const MIB = 1024 ** 2;
@@ -32,6 +33,16 @@ it('refuses an argument that would end the server, and its neighbours are unharm
   expect(refused.error.message).toContain('raise x-troupe.maxSendBytes (10420224)');
   for (const { result } of others) expect(result.content[0].text).toMatch(/^Echo: n/);
   expect(await d.server('sdk')).toMatchObject({ pid, state: 'ready', restarts: 0 });
+});
+
+it('takes the server nothing by other ways: a subscription, a notification of the host’s own', async () => {
+  const { pid } = await d.server('sdk');
+  const uri = `demo://resource/${'x'.repeat(11 * MIB)}`;
+  expect((await host.ask('resources/subscribe', { uri })).error.message).toContain('has at most 8192 characters');
+  expect(await host.notify('notifications/skills/changed', { uri })).toBe(202);
+  expect((await echo('still here')).result.content[0].text).toBe('Echo: still here');
+  expect(await d.server('sdk')).toMatchObject({ pid, state: 'ready', restarts: 0 });
+  await eventually(async () => expect(await d.log()).toContain('notifications/skills/changed has 11534'));
 });
 
 it('sends what is just small enough, among others', async () => {

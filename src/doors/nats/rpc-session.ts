@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection } from 'nats';
+import { isToldElsewhere } from '../../bus/bounds.ts';
 import { type Headers, toHeaders } from '../../bus/frames.ts';
 import type { Listeners } from '../../bus/replies.ts';
 import { type FrameSender, frameJoiner, frameSender } from '../../bus/rpc-frames.ts';
@@ -159,7 +160,7 @@ export function publishTo(nc: NatsConnection, inbox: string, onTrouble: (error: 
     try {
       nc.publish(inbox, body, { ...(headers && { headers: toHeaders(headers) }), ...(reply && { reply }) });
     } catch (error) {
-      onTrouble(sentence(error)); // closed or draining: the client asks again
+      if (!isToldElsewhere(error)) onTrouble(sentence(error)); // closed or draining: the client asks again
     }
   };
 }

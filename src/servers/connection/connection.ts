@@ -10,6 +10,7 @@ import { rpcCodeOf, sentence, TroupeError, thrownWhole } from '../../protocol/fa
 import { allowance } from '../../telemetry/allowance.ts';
 import { failpoint } from '../../telemetry/failpoints.ts';
 import type { Member } from '../member.ts';
+import { harmOf } from '../policy.ts';
 import type { RemoteWorld } from '../remote/link.ts';
 import { remoteLink } from '../remote/loader.ts';
 import { type StdioWorld, stdioLink } from '../stdio/link.ts';
@@ -60,6 +61,7 @@ class Connection {
   /** Why the calls in flight are lost when the connection is. */
   #why = 'it was stopped';
   #isKilled = false;
+  readonly #tooLong = allowance(20);
 
   constructor(world: ConnectionWorld, member: Member, tell: (event: FromConnection) => void) {
     const { lane, config } = member;
@@ -112,8 +114,9 @@ class Connection {
   }
 
   kill(): void {
-    const { lane, subscriptions } = this.#member;
+    const { lane, subscriptions, givenUp } = this.#member;
     this.#isKilled = true;
+    givenUp.clear();
     this.#member.notify = undefined;
     this.#health.stop();
     subscriptions.disconnect();
@@ -164,13 +167,14 @@ class Connection {
       openMs: config.settings.openMs,
       hostCapabilities: () => this.#world.hostCapabilities?.(this.#member) ?? {},
       maxSendBytes: () => this.#member.config.settings.maxSendBytes,
-      send: this.#link.notify,
+      refusalOf: (call) => harmOf(this.#member, call),
+      send: (frame, method) => this.#notify(frame, method),
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,
       onReady: (facts) => this.#ready(facts),
       onRefused: (reason) => this.#ended(reason, true),
       tasks: {
-        answer: (id, event, body) => this.#tasks.answer(id, event, body),
+        answer: (id, event, body) => this.#answered(id, event, body),
         told: (task) => {
           this.#health.noise();
           return this.#tasks.told(task);
@@ -196,6 +200,22 @@ class Connection {
   #send(frame: Buffer, id: string, call: Call): void {
     this.#link.request(frame, id, call);
     if (call.task !== undefined) setImmediate(failpoint, 'task.sent'); // the written frame is flushed first
+  }
+
+  /** A notification has nobody who could be told that it is too long. */
+  #notify(frame: Buffer, method: string): void {
+    const { maxSendBytes } = this.#member.config.settings;
+    if (frame.length <= maxSendBytes) return this.#link.notify(frame, method);
+    if (this.#tooLong.take())
+      this.#member.logger.warn(
+        `${method.slice(0, 60)} has ${frame.length} bytes; x-troupe.maxSendBytes (${maxSendBytes}) is the most, so it was not sent`,
+      );
+  }
+
+  #answered(id: string, event: 'result' | 'error', body: Buffer): boolean {
+    if (this.#tasks.answer(id, event, body)) return true;
+    this.#member.givenUp.answered(id);
+    return false;
   }
 
   #giveUp(id: string, reason: string): void {
@@ -231,9 +251,13 @@ class Connection {
 
   /** Whether a call has ended the process. What others run is out of reach of such a judgement. */
   #isBlamed(): boolean {
-    const { config, state, lane, suspects } = this.#member;
-    if (config.transport !== 'stdio' || state !== 'ready' || lane.inFlight === 0) return false;
-    return suspects.died(lane.inProgress().map(({ call }) => call));
+    const { config, state, lane, suspects, givenUp } = this.#member;
+    if (config.transport !== 'stdio' || state !== 'ready') return false;
+    const there = lane.atServer().filter(({ call }) => call.door !== 'troupe' || call.method === 'resources/subscribe');
+    return suspects.died(
+      there.map(({ call }) => call),
+      givenUp.recent(),
+    );
   }
 
   #ended(reason: string, isFinal: boolean): void {

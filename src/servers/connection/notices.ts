@@ -24,13 +24,16 @@ type TaskStatus = { readonly type: 'task'; readonly task: TaskReport };
 /** The notice, or why the notification is dropped. */
 type Reading = Notice | string;
 
+/** A level is part of the subject on which its line is published. */
+const MAX_LEVEL = 32;
+
 /** The table of methods says which notifications there are: each that a server may send has its reader here. */
 const READERS: ReadonlyMap<string, (params: Buffer) => Reading> = new Map(
   Object.entries({
     'notifications/progress': (params) => readProgress(parsed(params)),
     'notifications/message': (params) => {
       const { level } = parsed(params);
-      return { type: 'log', level: typeof level === 'string' ? level : 'info', params };
+      return { type: 'log', level: typeof level === 'string' && level.length <= MAX_LEVEL ? level : 'info', params };
     },
     'notifications/tools/list_changed': () => ({ type: 'listChanged', capability: 'tools' }),
     'notifications/resources/list_changed': () => ({ type: 'listChanged', capability: 'resources' }),

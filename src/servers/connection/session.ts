@@ -2,7 +2,7 @@
 // Nothing a server says is trusted: a malformed frame is dropped, an answer to no open request changes nothing.
 
 import { randomUUID } from 'node:crypto';
-import type { Answer, Outcome } from '../../calls/call.ts';
+import type { Answer, Call, Outcome } from '../../calls/call.ts';
 import type { Lane } from '../../calls/lane.ts';
 import type { Facts } from '../../catalog/facts.ts';
 import type { Ask } from '../../catalog/fetch.ts';
@@ -39,6 +39,8 @@ export type SessionOptions = {
   readonly hostCapabilities?: () => object;
   /** A longer answer to a question is not sent; an error is, in its place. */
   readonly maxSendBytes: () => number;
+  /** Why a request of our own must not be sent: much of it may be a caller's. */
+  readonly refusalOf?: (call: Call) => Failure | undefined;
   /** The tasks of the server's own; without them every answer is that of a call. */
   readonly tasks?: Pick<OwnTasks, 'answer' | 'told' | 'behind'>;
 };
@@ -84,14 +86,14 @@ export class ServerSession {
   #era: Era | undefined;
 
   constructor(options: SessionOptions) {
-    const { lane, server } = options;
+    const { lane } = options;
     this.#options = options;
     this.#tasks = options.tasks ?? {
       answer: (id, event, body) => lane.answer(id, event, body),
       told: () => false,
       behind: (origin) => origin,
     };
-    this.inquire = inquirer(lane, server);
+    this.inquire = inquirer(options);
     this.ask = (method, params, timeoutMs) =>
       new Promise((resolve, reject) => {
         this.inquire(method, params, timeoutMs, (outcome) =>
@@ -247,9 +249,9 @@ export type Inquire = (
 ) => void;
 
 /** Requests of our own to a server: the handshake, lists, pings, subscriptions. They run the same chart as a caller's. */
-function inquirer(lane: Lane, server: string): Inquire {
-  return (method, params, timeoutMs, settle) =>
-    lane.ask({
+function inquirer({ lane, server, refusalOf }: SessionOptions): Inquire {
+  return (method, params, timeoutMs, settle) => {
+    const call: Call = {
       requestId: randomUUID(),
       server,
       method,
@@ -259,7 +261,11 @@ function inquirer(lane: Lane, server: string): Inquire {
       door: 'troupe',
       ...(timeoutMs !== undefined && { timeoutMs }),
       settle,
-    });
+    };
+    const failure = refusalOf?.(call);
+    if (failure) settle({ ok: false, failure });
+    else lane.ask(call);
+  };
 }
 
 /** An error with the server's own words, where it has said any. */

@@ -12,8 +12,8 @@ export type BusMessage = {
   readonly body: Buffer;
 };
 
-/** A broker takes lines of 4,096 bytes; so much is left for the sizes at their end. */
-const LINE_BYTES = 4_070;
+/** What a broker takes of a line behind its first word: subject, reply subject and the sizes. */
+const LINE_BYTES = 4_096;
 const BLANK = /[\s\0]/;
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'utf8');
@@ -167,10 +167,47 @@ export const body: fc.Arbitrary<Buffer> = fc
   )
   .map(bytesOf);
 
+function lineBytes({ subject, reply, headers, body }: BusMessage): number {
+  const sizes = headers ? `${headers.length} ${headers.length + body.length}` : `${body.length}`;
+  return subject.length + (reply ? reply.length + 1 : 0) + 1 + sizes.length;
+}
+
+/**
+ * Requests that are sound but for their length: a name, or the reply subject, fills the line up to the last bytes. What the daemon
+ * makes of it, a subject of an event or a line with a second reply subject, may then be longer than what came.
+ */
+function full(servers: readonly string[], root = 'troupe'): fc.Arbitrary<BusMessage> {
+  const others = ['list', 'read', 'subscribe', 'task.list', 'inbox', 'rpc'];
+  const verb = fc.oneof(
+    { weight: 2, arbitrary: fc.constant('call') },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  );
+  const path = fc.tuple(fc.constantFrom(...servers), verb).map(([server, verb]) => {
+    if (verb === 'call') return `call.${server}.echo`;
+    if (verb === 'list') return `list.${server}.tools`;
+    return verb === 'read' || verb === 'subscribe' ? `${verb}.${server}` : verb;
+  });
+  const block = fc.constantFrom(undefined, 'Troupe-Stream: 1', 'Troupe-Task: 1', 'Troupe-Request-Id: r1');
+  const text = fc.constantFrom('{}', '{"message":"hi"}', '{"uri":"memo://a"}');
+  return fc
+    .record({ path, block, text, long: fc.constantFrom('caller', 'reply'), spare: fc.nat({ max: 20 }) })
+    .map(({ path, block, text, long, spare }) => {
+      const headers = block === undefined ? {} : { headers: bytesOf(`NATS/1.0\r\n${block}\r\n\r\n`) };
+      const made = (padding: string): BusMessage => {
+        const about = { ...headers, body: bytesOf(text) };
+        if (long === 'caller') return { ...about, subject: bytesOf(`${root}.as.${padding}.${path}`) };
+        return { ...about, subject: bytesOf(`${root}.${path}`), reply: bytesOf(`_INBOX.${padding}`) };
+      };
+      return made('x'.repeat(LINE_BYTES - lineBytes(made('')) - spare));
+    });
+}
+
 /** Whole messages that a broker hands on; `maxPayload` is what it takes of headers and body together. */
-export const message = (servers: readonly string[], maxPayload = 2 ** 20): fc.Arbitrary<BusMessage> =>
-  fc
+export const message = (servers: readonly string[], maxPayload = 2 ** 20): fc.Arbitrary<BusMessage> => {
+  const odd = fc
     .record({ subject: subject(servers), reply, headers, body })
-    .filter((it) => it.subject.length + (it.reply?.length ?? 0) <= LINE_BYTES && it.reply?.length !== 0)
-    .filter((it) => it.body.length + (it.headers?.length ?? 0) <= maxPayload)
-    .map(({ reply, headers, ...rest }) => ({ ...rest, ...(reply && { reply }), ...(headers && { headers }) }));
+    .map(({ reply, headers, ...rest }) => ({ ...rest, ...(reply && { reply }), ...(headers && { headers }) }))
+    .filter((it) => lineBytes(it) <= LINE_BYTES && it.reply?.length !== 0)
+    .filter((it) => it.body.length + (it.headers?.length ?? 0) <= maxPayload);
+  return fc.oneof({ weight: 4, arbitrary: odd }, { weight: 1, arbitrary: full(servers) });
+};
