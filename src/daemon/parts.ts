@@ -186,6 +186,7 @@ async function openServers(assembly: Assembly): Promise<void> {
 async function openDoorsPart(assembly: Assembly): Promise<void> {
   const { name, paths, built, part } = assembly;
   await part('bus').tried();
+  writeOwn(paths.note, noteOf(assembly)); // first: a disk that refuses it must do so before anybody is told that we run
   const doors = await openDoors(assembly, {
     serving: part('serving'),
     bus: part('bus'),
@@ -200,7 +201,6 @@ async function openDoorsPart(assembly: Assembly): Promise<void> {
     part('events').heartbeat(name, { daemon: name, ts: Date.now(), interval_s: HEARTBEAT_MS / 1000 });
     for (const { subscriptions } of part('serving').fleet.members()) void subscriptions.expire();
   }, HEARTBEAT_MS).unref();
-  writeOwn(paths.note, noteOf(assembly));
 }
 
 const noteOf = ({ paths, startedAt }: Assembly): string =>

@@ -50,3 +50,28 @@ it.runIf(hasFaults).each(CAGES)(
   },
   60_000,
 );
+
+it.runIf(hasFaults)(
+  'a start in which the disk refuses to rename a file works, or ends with a sentence before it says that it runs',
+  async () => {
+    await using dir = await scratch();
+    using order = faults(dir.path);
+    await using d = await daemon({ servers: {}, env: order.env });
+    const ends: number[] = [];
+    expect(await d.down()).toBe(0);
+    for (let skip = 0, refused = 1; refused > 0; skip++) {
+      order.set('rename', { errno: 'EROFS', skip, times: 1 });
+      const { exitCode, stdout, stderr } = await d.cli('up', '--detach');
+      refused = order.failed('rename');
+      order.clear();
+      ends.push(exitCode ?? -1);
+      if (exitCode === 0) expect((await d.status()).daemon.state).toBe('running');
+      else expect(stdout + stderr).toMatch(/^troupe: \S.*EROFS/);
+      expect(await d.log()).not.toMatch(/a bug in troupe/);
+      if (exitCode === 0) await d.cli('down');
+    }
+    expect(ends.length).toBeGreaterThan(2); // the note and the socket at least were refused, each once
+    expect(ends.at(-1)).toBe(0);
+  },
+  120_000,
+);
