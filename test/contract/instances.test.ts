@@ -5,13 +5,16 @@ import { expect, test } from 'vitest';
 import type { ServerConfig } from '../../src/config/schema.ts';
 import { Instances } from '../../src/servers/instances.ts';
 import { type Member, newMember } from '../../src/servers/member.ts';
+import { Suspects } from '../../src/servers/suspects.ts';
+import { realWorld } from '../../src/world/world.ts';
 
 function stage(share: 'session' | 'principal', most = 1_000) {
   const members = new Map<string, Member>();
   const clock = { ms: 0 };
   const launch = (name: string, config: ServerConfig, onBehalfOf?: string): Member => {
     const lane = { idleMs: 0, queued: 0, inFlight: 1 } as Member['lane'];
-    const parts = { lane, logger: {}, suspects: {} } as Pick<Member, 'lane' | 'logger' | 'suspects'>;
+    const suspects = new Suspects(realWorld);
+    const parts = { lane, logger: {}, suspects } as Pick<Member, 'lane' | 'logger' | 'suspects'>;
     const member = newMember({ name, config, ...parts, onBehalfOf });
     members.set(name, Object.assign(member, { state: 'ready' }));
     return member;
