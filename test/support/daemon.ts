@@ -244,8 +244,12 @@ export function replyOf(msg: Msg): Reply {
   };
 }
 
-/** Whether a process lives; a zombie does not. */
+/** Whether a process lives; a zombie does not. Where the kernel shows it no other process is started to find out. */
 export async function isAlive(pid: number): Promise<boolean> {
+  if (process.platform === 'linux') {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
+    return /\) [^ZX]/.test(stat);
+  }
   const { stdout } = await execa('ps', ['-o', 'stat=', '-p', String(pid)], { reject: false });
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
 }

@@ -2,18 +2,22 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** What takes long is asked less often: on a small machine the asking would take the time of what is waited for. */
+const SHORTEST_MS = 5;
+const LONGEST_MS = 50;
+
 /**
  * The check holds when it neither throws nor returns `false`, so both `expect(…)` and a plain comparison can be asked.
  * Its value is returned.
  */
 export async function eventually<Value>(check: () => Value | Promise<Value>, timeoutMs = 5_000): Promise<Value> {
   const deadline = performance.now() + timeoutMs;
-  for (;;) {
+  for (let waitMs = SHORTEST_MS; ; waitMs = Math.min(waitMs * 1.3, LONGEST_MS)) {
     const answer = await ask(check);
     if (answer.holds) return answer.value;
     if (performance.now() > deadline)
       throw answer.complaint ?? new Error(`still false after ${timeoutMs} ms: ${check}`);
-    await sleep(10);
+    await sleep(waitMs);
   }
 }
 
