@@ -2,6 +2,7 @@
 // An outage of the disk is a state that passes; only damage is final.
 
 import { TroupeError } from '../protocol/failures.ts';
+import { holderOf } from './holder.ts';
 
 /** busy: another program writes · full: the disk refuses · failed: damage, final · statement: only that statement is wrong */
 export type Trouble = 'busy' | 'full' | 'failed' | 'statement';
@@ -21,7 +22,7 @@ export function sentenceOf(error: unknown, file: string): string {
     return `The database ${file} is corrupt: move it away, with its -wal and -shm files, and start again.`;
   switch (troubleOf(error)) {
     case 'busy':
-      return `The database ${file} is locked by another program: end that program; recording goes on by itself.`;
+      return `The database ${file} is locked by ${holderOf(file)}; recording goes on by itself.`;
     case 'full':
       return code === 'SQLITE_FULL'
         ? `The disk is full, so ${file} cannot grow: free some space there; recording goes on by itself.`

@@ -92,7 +92,8 @@ function watchDisk(db: Database, ballast: Ballast) {
   let health: Health = READY;
 
   function report(found: Health): void {
-    if (found.state === health.state && found.message === health.message) return;
+    // Of a lock only the first holder is told: where many write, it is another one at every look.
+    if (found.state === health.state && (found.state === 'locked' || found.message === health.message)) return;
     health = found;
     // On a full disk the reserve is for rows: a WAL of the usual length would eat it alone.
     db.pragma(`wal_autocheckpoint = ${found.state === 'full' ? 16 : 1_000}`);

@@ -33,7 +33,9 @@ function companion(directory: string, script: string) {
   });
   return {
     lines: () => said.split('\n').slice(0, -1), // the last is unfinished or empty
+    pid: child.pid,
     release: () => child.stdin.end(),
+    signal: (name: NodeJS.Signals) => void child.kill(name),
     async kill() {
       child.kill('SIGKILL');
       await child;
@@ -77,7 +79,10 @@ it('waits while another process holds the write lock, says so, and records every
 
   const committed = store.commit('setMeta', ['key', 'value']);
   await eventually(() => expect(store.health.state).toBe('locked'));
-  expect(store.health.message).toMatch(/troupe\.db is locked by another program: end that program/);
+  const who = process.platform === 'linux' ? `process ${holder.pid}` : 'another program';
+  expect(store.health.message).toContain(
+    `troupe.db is locked by ${who}: end that program; recording goes on by itself.`,
+  );
   expect(store.all('processes')).toEqual([]); // readers do not wait
   for (let i = 0; i < 30; i++) store.write('setMeta', [`k${i}`, 'v']);
   expect(store.dropped).toBe(11);
@@ -90,6 +95,27 @@ it('waits while another process holds the write lock, says so, and records every
   expect([states, store.health.state]).toEqual([['locked', 'ready'], 'ready']);
   await store.close();
 }, 20_000);
+
+it.runIf(process.platform === 'linux')(
+  'says which stopped process holds the write lock, and what to do',
+  async () => {
+    await using dir = await scratch();
+    const store = await openStore(dir.path);
+    await using holder = companion(dir.path, HOLDS_THE_WRITE_LOCK);
+    await eventually(() => expect(holder.lines()).toEqual(['held']));
+    holder.signal('SIGSTOP');
+    const committed = store.commit('setMeta', ['key', 'value']);
+    await eventually(() => expect(store.health.state).toBe('locked'));
+    expect(store.health.message).toContain(
+      `is locked by process ${holder.pid}, which is stopped: continue it (kill -CONT ${holder.pid}) or end it;`,
+    );
+    holder.release();
+    holder.signal('SIGCONT');
+    await committed;
+    await store.close();
+  },
+  20_000,
+);
 
 it('closes in time while another process holds the write lock, and rejects what it could not record', async () => {
   await using dir = await scratch();

@@ -2,6 +2,7 @@
 // nothing. And one that is killed, whose lock is free at once.
 
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, it } from 'vitest';
@@ -11,6 +12,7 @@ import { createOwners, LEASE_MS } from '../../src/tasks/owners.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
+import { stopBetweenWrites } from '../support/stopped.ts';
 import { taskStore } from '../support/task-rows.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -80,7 +82,7 @@ it('adopts from a stopped process once its lease is over, and never hears from i
     expect(await s.owners.adopt(['files'])).toBe(false); // it lives, so nothing is taken from it
     expect(s.store.lives()).toHaveLength(2);
   });
-  other.signal('SIGSTOP');
+  await stopBetweenWrites(other.signal, join(s.path, 'troupe.db'));
   await s.adopted(task);
   const beat = s.store.lives().find(({ daemon }) => daemon === 'there')?.beat ?? 0;
   expect(s.clock.uptime() - beat).toBeGreaterThanOrEqual(LEASE_MS);

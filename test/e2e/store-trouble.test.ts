@@ -49,7 +49,7 @@ test('a database that another program has locked: calls go on, and their rows ar
   const other = new Sqlite(join(d.state, 'database/troupe.db'));
   other.exec('BEGIN IMMEDIATE');
   let made = await call(d, 10);
-  expect(await until(d, 'locked')).toMatch(/^The database \S+ is locked by another program: end that program;/);
+  expect(await until(d, 'locked')).toMatch(/^The database \S+ is locked by \S+ \w+: end that program;/);
   made += await call(d, 200);
   expect((await d.cli('status')).stdout).toMatch(/^store +locked +The database/m);
   // A server that is started meanwhile is not kept waiting for its row.
@@ -59,7 +59,7 @@ test('a database that another program has locked: calls go on, and their rows ar
   other.close();
   await until(d, 'ready');
   await eventually(() => expect(recorded(d)).toBe(made));
-  expect(await d.log()).toContain('is locked by another program');
+  expect(await d.log()).toMatch(/is locked by \S+ \w+: end that program/);
   await isSound(d);
 });
 
