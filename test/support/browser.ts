@@ -2,13 +2,13 @@
 // `await using page = await browserPage()` starts a browser with a profile of its own and ends it with the scope.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { access, constants, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { execa } from 'execa';
 import { pathsOf } from '../../src/config/paths.ts';
 import { type DevTools, devTools } from './devtools.ts';
+import { eventually } from './eventually.ts';
 import { scratch } from './scratch.ts';
 
 type Browser = { readonly path: string; readonly libraries: readonly string[] };
@@ -51,14 +51,11 @@ export async function browserPage(rules = ''): Promise<Page> {
     {
       env: { PATH: process.env.PATH, HOME: profile.path, LD_LIBRARY_PATH: libraries.join(delimiter) },
       stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true, // a process group of its own
     },
   );
   const end = async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const exit = once(child, 'exit');
-      child.kill('SIGKILL');
-      await exit;
-    }
+    await endGroup(child);
     await profile[Symbol.asyncDispose]();
   };
   try {
@@ -73,6 +70,20 @@ export async function browserPage(rules = ''): Promise<Page> {
     await end();
     throw error;
   }
+}
+
+/** All of its processes: the one that waits for crashes outlives the browser, and would make the profile's directory again. */
+async function endGroup({ pid }: ChildProcess): Promise<void> {
+  if (pid === undefined) return; // it was never started
+  await eventually(async () => {
+    const { stdout } = await execa('ps', ['-A', '-o', 'pgid=,stat=']);
+    const alive = stdout.split('\n').some((line) => {
+      const [group, stat = ''] = line.trim().split(/\s+/);
+      return Number(group) === pid && !stat.startsWith('Z');
+    });
+    if (alive) process.kill(-pid, 'SIGKILL');
+    return !alive;
+  });
 }
 
 /** Chromium says on stderr where its DevTools listen. */

@@ -1,7 +1,7 @@
 // For vitest's `globalSetup`: every temporary file of a run goes into one directory, and a run that leaves a file in it, or a
 // process that was told of it, has failed.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
@@ -22,8 +22,17 @@ export function setup(): () => void {
   };
 }
 
-/** Ours are named `troupe-…`; whatever else is there belongs to the programs that tests run, vitest included. */
-const filesIn = (directory: string): string[] => readdirSync(directory).filter((name) => name.startsWith('troupe-'));
+/**
+ * Ours are named `troupe-…`; whatever else is there belongs to the programs that tests run, vitest included. What is in them tells
+ * whose they were.
+ */
+const filesIn = (directory: string): string[] =>
+  readdirSync(directory)
+    .filter((name) => name.startsWith('troupe-'))
+    .map((name) => `${name}: ${contentsOf(join(directory, name)).slice(0, 20).join(' ') || 'empty'}`);
+
+const contentsOf = (path: string): string[] =>
+  statSync(path).isDirectory() ? (readdirSync(path, { recursive: true }) as string[]) : ['a file'];
 
 /** Those whose command line or environment names the directory. */
 function processesOf(directory: string): string[] {
