@@ -8,7 +8,7 @@ import { connect } from 'nats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Workplace, workplace } from '../support/cli.ts';
 import { askControl } from '../support/control.ts';
-import { type Daemon, daemon, fixture, isAlive, replyOf } from '../support/daemon.ts';
+import { type Daemon, daemon, fixture, isAlive, MAIN, replyOf } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort, natsBinary } from '../support/nats.ts';
 
@@ -69,6 +69,17 @@ describe('signals', () => {
       await nats.close();
     },
   );
+
+  test('one that comes while the program is still being read starts nothing, not even a directory', async () => {
+    await using place = await placeWith({ echo: fixture('echo') });
+    const state = join(place.directory, 'not-yet');
+    const env = { PATH: process.env.PATH, HOME: place.directory, TROUPE_STATE: state, TROUPE_CONFIG: place.config };
+    // SIGHUP is the last of the signals that it begins to listen to; then it reads what a daemon needs.
+    const signals = `process.on('newListener', (name) => name === 'SIGHUP' && process.kill(process.pid, 'SIGTERM'))`;
+    const early = ['--import', `data:text/javascript,${encodeURIComponent(signals)}`];
+    const up = await execa(process.execPath, [...early, MAIN, 'up'], { env, extendEnv: false, all: true });
+    expect([up.exitCode, up.all, existsSync(state)]).toEqual([0, '', false]);
+  });
 
   test('a call that outlasts the drain is told that its outcome is unknown', async () => {
     await using place = await placeWith({ late: fixture('answers-late', { drainMs: 200 }) });

@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, ftruncateSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { isHttpFlag } from '../../config/http.ts';
 import { openOwn, ownDirectory } from '../../files/own.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
@@ -38,6 +38,8 @@ async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Pro
   // A limit on the size of files must not kill the daemon: the write fails, like on a full disk.
   process.on('SIGXFSZ', () => {});
   const { runDaemon } = await import('../../daemon/daemon.ts');
+  await turn(); // a signal that came meanwhile is told in the next turn
+  if (signals.wantStop) return OK; // before there is a directory or a file that nobody wants any more
   const announce = (line: string): void => (output.json ? output.say(line) : output.print(line));
   const complain = (line: string): void => void process.stderr.write(`troupe: ${line}\n`);
   const daemon = await runDaemon({ paths, env, announce, complain, ...(http !== undefined && { http }) });
@@ -61,6 +63,9 @@ function stopSignals() {
   // SIGHUP too: a closed terminal must not leave children behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
   return {
+    get wantStop(): boolean {
+      return early > 0;
+    },
     pass(to: () => void): void {
       stop = to;
       if (early > 0) stop();
