@@ -9,6 +9,7 @@ import { connect, headers, type Msg, type NatsConnection } from 'nats';
 import { askControl } from './control.ts';
 import { eventually } from './eventually.ts';
 import { freePort, natsBinary } from './nats.ts';
+import { startedWith } from './processes.ts';
 import { scratch } from './scratch.ts';
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
@@ -137,6 +138,14 @@ export async function daemon({
     existsSync(join(state, 'control.sock')) ||
     (existsSync(state) ? readdirSync(state) : []).some((name) => /^daemon-.*\.lock\.db$/.test(name));
 
+  /** A shim's `up` that lost the race may come late: it would make the directory again, with a daemon in it. */
+  const untilNobodyComes = () =>
+    eventually(async () => {
+      if (existsSync(join(state, 'control.sock'))) await cli('down');
+      const coming = startedWith('TROUPE_STATE', state);
+      if (coming.length > 0) throw new Error(`these still run on ${state}: ${coming}`);
+    }, 60_000);
+
   async function enter(): Promise<NatsConnection> {
     const { NATS_URL } = await askControl<{ NATS_URL: string }>(join(state, 'control.sock'), 'env');
     const url = new URL(NATS_URL);
@@ -207,6 +216,7 @@ export async function daemon({
       if (mayLeaveSomething()) await cli('down');
       process_?.kill('SIGKILL');
       await process_;
+      await untilNobodyComes();
       await dir[Symbol.asyncDispose]();
     },
   };

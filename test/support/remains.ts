@@ -1,10 +1,11 @@
 // For vitest's `globalSetup`: every temporary file of a run goes into one directory, and a run that leaves a file in it, or a
 // process that was told of it, has failed.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
+import { environmentOf } from './processes.ts';
 
 export function setup(): () => void {
   // A short name: a unix socket's path has room for about a hundred characters.
@@ -42,13 +43,4 @@ function processesOf(directory: string): string[] {
     if (Number(pid) === process.pid || stat.startsWith('Z')) return false;
     return line.includes(directory) || environmentOf(pid).includes(`=${directory}/troupe-`);
   });
-}
-
-function environmentOf(pid: string): string {
-  const file = `/proc/${pid}/environ`;
-  try {
-    return existsSync(file) ? readFileSync(file, 'latin1') : '';
-  } catch {
-    return ''; // it has ended, or belongs to somebody else
-  }
 }
