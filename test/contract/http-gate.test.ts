@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { BOTH, door, rawTo } from '../support/http-door.ts';
 
 const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'echo' });
@@ -207,6 +208,31 @@ describe('an upgrade that is passed over', () => {
     }
     socket.destroy();
     expect(seen).toEqual(Array(6).fill(seen[0]));
+  });
+});
+
+describe('an upgrade behind a request that is not answered yet', () => {
+  it.each([
+    ['h2c', '/elsewhere'],
+    ['websocket', '/ws'],
+  ])('to %s ends the connection, and the request with it', async (protocol, path) => {
+    await using d = await door({ onUpgrade: (_scope, _principal, _req, socket) => void socket.end('taken') });
+    const { 'mcp-session-id': session } = await d.enter();
+    const host = `Host: 127.0.0.1:${d.port}\r\n`;
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'wait' });
+    const types = `Content-Type: application/json\r\nAccept: ${BOTH}\r\nMcp-Session-Id: ${session}\r\n`;
+    const asked = `POST /mcp HTTP/1.1\r\n${host}${types}Content-Length: ${body.length}\r\n\r\n${body}`;
+    const wish = `GET ${path} HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
+    const isAsked = eventually(() => expect(d.waiting).toHaveLength(1));
+    const said = rawTo(
+      d.port,
+      asked,
+      isAsked.then(() => wish),
+    );
+    expect(await said).toBe('');
+    await eventually(() => expect([d.connections().used, d.callers]).toEqual([0, ['gone 1']]));
+    d.waiting[0]?.line.answer(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}\n'));
+    expect((await d.ask('GET', '/elsewhere')).status).toBe(404);
   });
 });
 

@@ -208,9 +208,11 @@ export async function door({ settings = {}, ...options }: DoorOptions = {}) {
 
 export type Door = Awaited<ReturnType<typeof door>>;
 
-export function rawTo(port: number, bytes: string | Buffer): Promise<string> {
+/** What the other side says until it closes; more can be sent later. */
+export function rawTo(port: number, bytes: string | Buffer, more?: Promise<string>): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    void more?.then((text) => socket.write(text));
     let said = '';
     socket.on('data', (chunk) => {
       said += chunk;

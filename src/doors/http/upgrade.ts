@@ -1,7 +1,7 @@
 // Requests that want another protocol. Those for a WebSocket are handed on once they were let in; the others are served as if
 // they had not asked: Java's HTTP client, for one, asks for HTTP/2 in every first request.
 
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorFrame } from '../../protocol/compose.ts';
@@ -30,6 +30,7 @@ export function takeUpgrades({ server, gate, room, sessions, onUpgrade }: Upgrad
   let isClosing = false;
 
   server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (isAnswerOwed(socket)) return void socket.destroy();
     // Before anything is added to the connection, which may come by here any number of times.
     if (req.method !== 'GET' || req.headers.upgrade?.toLowerCase() !== 'websocket')
       return serveAgain(server, req, socket, head);
@@ -76,6 +77,15 @@ export function takeUpgrades({ server, gate, room, sessions, onUpgrade }: Upgrad
       for (const socket of handedOn) socket.destroy();
     },
   };
+}
+
+/**
+ * Whether an earlier request on the connection has no answer yet: Node hands on the wish to upgrade without waiting for that. The
+ * connection cannot be given to anybody then, or two would write on it; a client that waits for its answers never comes to this.
+ * The response that a connection has is told by Node in this property only.
+ */
+function isAnswerOwed(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  return Boolean(socket._httpMessage);
 }
 
 function refuse(socket: Socket, status: number, code: number, message: string, headers: readonly string[] = []): void {
