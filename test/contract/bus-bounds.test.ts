@@ -106,7 +106,12 @@ describe('what goes out', () => {
 test('what was published between two brokers does not cut the connection to the second, which takes less', async () => {
   await using first = await natsServer();
   await using road = await roadTo(first.port);
-  const nc = await connect({ servers: `127.0.0.1:${road.port}`, reconnectTimeWait: 10, reconnectJitter: 0 });
+  const nc = await connect({
+    servers: `127.0.0.1:${road.port}`,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 10,
+    reconnectJitter: 0,
+  });
   onTestFinished(() => nc.close());
   const [lost, back]: [string[], string[]] = [[], []];
   void (async () => {

@@ -34,7 +34,7 @@ async function home(): Promise<AsyncDisposable & { path: string; start: Start }>
 }
 
 const open = ({ url, token }: Broker, options = {}) =>
-  connect({ servers: url, token, reconnectTimeWait: 50, ...options });
+  connect({ servers: url, token, maxReconnectAttempts: -1, reconnectTimeWait: 50, ...options });
 const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
 test('starts a server on the loopback that wants the token, has JetStream, and keeps its secret in 0600 files', async () => {

@@ -88,7 +88,12 @@ export async function natsServer(options: Options = {}): Promise<TestServer> {
       return child.pid ?? 0;
     },
     async connect() {
-      const connection = await connect({ ...credentials, noAsyncTraces: true, reconnectTimeWait: 50 });
+      const connection = await connect({
+        ...credentials,
+        noAsyncTraces: true,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: 50,
+      });
       connections.push(connection);
       return connection;
     },
