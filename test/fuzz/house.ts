@@ -154,12 +154,12 @@ export const post = (url: string, message: object, headers: Record<string, strin
 const ERROR = 50;
 const logOf = (d: Daemon): string => readFileSync(`${d.state}/logs/troupe.log`, 'utf8');
 
-/** An error in the log is a fault of troupe's, unless it tells that a server has failed. */
+/** An error in the log is a fault of troupe's, unless it tells that a server has failed, or a server has said it (its `source`). */
 export function troublesIn(log: string): string[] {
   const lines = log.split('\n').filter(Boolean);
   const troubles = lines.flatMap((line) => {
-    const entry = JSON.parse(line) as { level: number | string; bus?: string; state?: string; msg: string };
-    const isFault = Number(entry.level) >= ERROR && entry.state !== 'failed';
+    const entry = JSON.parse(line) as { level: number | string; bus?: string; state?: string; source?: string };
+    const isFault = Number(entry.level) >= ERROR && entry.state !== 'failed' && entry.source === undefined;
     const isCut = entry.bus !== undefined && entry.bus !== 'online';
     return isFault || isCut ? [line.slice(0, 500)] : [];
   });
