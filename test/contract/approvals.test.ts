@@ -156,6 +156,7 @@ it('asks once for each principal and tool while its definition is the same, also
     room.list(LOOK, DELETE);
     room.call('look');
     room.opened[0]?.end('approved');
+    await eventually(() => room.written.length === 1);
     room.call('look', { requestId: 'second' });
     expect([room.opened.length, room.written.length]).toEqual([1, 2]);
     room.call('look', { requestId: 'other', principal: 'bob' });
@@ -183,8 +184,37 @@ it('lets all calls of a tool pass that wait for the same word when it is given o
   room.call('look', { requestId: 'bob', principal: 'bob' });
   room.call('delete');
   room.opened[2]?.end('approved');
-  expect(room.written).toHaveLength(3);
+  await eventually(() => room.written.length === 3);
   expect(room.opened.map(({ isWithdrawn }) => isWithdrawn)).toEqual([true, true, false, false, false]);
+});
+
+it('keeps what was approved once before anything is sent for it', async () => {
+  await using room = await waitingRoom({ approve: 'once' });
+  room.list(LOOK);
+  const kept = () => room.store.get('approval', ['_', 'alpha', 'look']);
+  room.call('look', { requestId: 'a' });
+  room.call('look', { requestId: 'b' });
+  const before = room.written.push.bind(room.written);
+  const keptWhenSent: boolean[] = [];
+  room.written.push = (...frames) => {
+    keptWhenSent.push(kept() !== undefined);
+    return before(...frames);
+  };
+  room.opened[0]?.end('approved');
+  expect(room.written).toHaveLength(0);
+  await eventually(() => room.written.length === 2);
+  expect(keptWhenSent).toEqual([true, true]);
+});
+
+it('forgets no approval for as long as it runs, also when the disk takes none', async () => {
+  await using room = await waitingRoom({ approve: 'once' });
+  room.list(LOOK);
+  await room.store.close();
+  room.call('look', { requestId: 'a' });
+  room.opened[0]?.end('approved');
+  await eventually(() => room.written.length === 1);
+  room.call('look', { requestId: 'b' });
+  expect([room.opened.length, room.written.length]).toEqual([1, 2]);
 });
 
 it('waits for the first list of a server before it decides, and wakes one that sleeps', async () => {
@@ -242,6 +272,7 @@ it('looks a tool up in the present list when the remembered one does not have it
   room.list(LOOK, tool('keep'));
   room.call('keep');
   room.opened[0]?.end('approved');
+  await eventually(() => room.written.length === 1);
   room.catalog.expire('alpha');
   Object.assign(room.member, { since: Date.now() });
   for (const name of ['look', 'delete', 'keep']) room.call(name, { requestId: `stale ${name}` });
@@ -265,6 +296,7 @@ it('judges a call that came while its server restarts by the next list, not by t
   room.list(tool('x'));
   room.call('x', { requestId: 'before' });
   room.opened[0]?.end('approved');
+  await eventually(() => room.written.length === 1);
   room.answer(0, 'result', {});
   for (const state of ['draining', 'closing'] as const) room.turn(state, { mode: 'hold' });
   room.call('x', { requestId: 'meanwhile' });

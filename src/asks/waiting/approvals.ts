@@ -40,7 +40,7 @@ const NEVER: Verdict = { when: 'never', isAsked: false, fingerprint: '' };
 
 export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   const judged = new WeakMap<Member, Judged>();
-  const given = new Map<string, string>(); // a second call must not outrun the disk
+  const given = new Map<string, string>(); // spares a look into the database, and outlasts one that cannot be written
 
   /** On the path of every call: a tool that needs nobody's word costs a look at its list and one into a table. */
   function needOf(member: Member, call: Call): Need {
@@ -115,10 +115,15 @@ export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
     listMs: ({ since }: Member): number => Math.max(0, since + LIST_MS - world.date()) + 1,
     /** What else an approval of this call is good for; empty when the next one is asked about again. */
     onceOf: (member: Member, call: Call): string => verdictOf(member, call.name).fingerprint,
-    approved({ logger }: Member, call: Call, fingerprint: string): void {
-      remember(keyOf(call), fingerprint);
+    /** Resolves when the approval is on the disk, or cannot be: then it is good for as long as this daemon runs. */
+    async keep({ logger }: Member, call: Call, fingerprint: string): Promise<void> {
       const row = [call.principal, call.server, call.name, fingerprint, world.date()];
-      store.commit('addApproval', row).catch((error) => logger.warn(`an approval was not kept: ${sentence(error)}`));
+      try {
+        await store.commit('addApproval', row);
+      } catch (error) {
+        logger.warn(`an approval was not kept: ${sentence(error)}`);
+      }
+      remember(keyOf(call), fingerprint);
     },
   };
 }

@@ -80,12 +80,17 @@ export function createPermissions(options: PermissionsOptions): Permissions {
       onces.delete(once);
       const waitedMs = world.now() - startedAt;
       if (outcome !== 'approved') tell('denied', notApproved(call, { outcome, by, command, waitedMs }));
-      else if (tell('approved') && fingerprint) {
-        approvals.approved(member, call, fingerprint);
-        for (const other of [...onces]) if (isSame(other, once)) other.tell('approved');
-      }
+      else if (fingerprint) void approveAll(member, once);
+      else tell('approved');
     });
     withdrawWith(request, 'approving', withdraw);
+  }
+
+  /** An approval is kept before anything is sent for it: a daemon that is killed then must not ask again for what ran already. */
+  async function approveAll(member: Member, once: Once): Promise<void> {
+    await approvals.keep(member, once.call, once.fingerprint);
+    once.tell('approved');
+    for (const other of [...onces]) if (isSame(other, once)) other.tell('approved');
   }
 
   /**
