@@ -15,6 +15,9 @@ import { scratch } from './scratch.ts';
 export const ROOT = new URL('../..', import.meta.url).pathname;
 export const MAIN = join(ROOT, 'dist/src/main.js');
 
+/** In the rounds of `npm run steady` that have one. */
+const SLOW_DISK = process.env.TROUPE_SLOW_DISK ? { LD_PRELOAD: process.env.TROUPE_SLOW_DISK } : {};
+
 /** The definition of a fixture server; `troupe` is its `x-troupe`. */
 export const fixture = (name: string, troupe: object = {}, env: Record<string, string> = {}) => ({
   command: process.execPath,
@@ -85,7 +88,7 @@ export async function daemon({
   await writeFile(join(state, 'http-port'), String(await freePort()), { mode: 0o600 });
   const environment = {
     ...{ PATH: process.env.PATH ?? '', HOME: dir.path, TROUPE_STATE: state, TROUPE_CONFIG: config },
-    ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...env },
+    ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...SLOW_DISK, ...env },
   };
   const cli = (...args: string[]) =>
     execa(process.execPath, [MAIN, ...args], { env: environment, extendEnv: false, reject: false, timeout: 60_000 });
