@@ -30,7 +30,7 @@ test('questions of calls that were cancelled do not keep a server from asking', 
     { result: { roots: [] } },
     {},
   ]);
-}, 60_000);
+}, 180_000); // every question is on the disk before it is asked
 
 /** A host that has seen every message once. */
 async function hostAt(url: string) {
