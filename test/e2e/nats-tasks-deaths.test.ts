@@ -118,6 +118,9 @@ it('who waits at one that goes is told so, and can go on waiting at the other', 
 
 it('all that was told survives a kill -9; the example asks until there is somebody to answer', async () => {
   await b.kill();
+  // Until the broker has seen that, it gives the dead one its share of the calls.
+  const asked = () => d.request(`${two}.task.list`, '', { timeout: 1_000 });
+  await eventually(() => expect(asked()).rejects.toMatchObject({ code: '503' }));
   const done = await make('troupe.as.alice.call.counting.tally', { id: 'done' });
   const bytes = (await resultOf(done, 'troupe.as.alice')).text;
   const first = await make('troupe.call.counting.tally', { id: 'first', ms: 60_000 });
