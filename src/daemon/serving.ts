@@ -96,7 +96,13 @@ export function createServing(options: SharedOptions, { store, clock, events, mo
     onCrash: crash,
   });
   const remote = remoteLogins(store, paths.state, fleet, log.secrets.learn);
-  const tasking: Tasking = createTasking({ ...shared, clock, fleet, tell: (news) => hosting.tellTask(news) });
+  const tasking: Tasking = createTasking({
+    ...shared,
+    clock,
+    fleet,
+    tell: (news) => hosting.tellTask(news),
+    onGone: (session) => hosting.taskGone(session),
+  });
   const hosting: Hosting = createHosting({
     world: realWorld,
     ...identity,

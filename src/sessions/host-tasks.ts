@@ -16,7 +16,6 @@ import {
   requestedTtl,
   taskOf,
 } from '../protocol/tasks.ts';
-import { sessionHolder } from '../servers/instances.ts';
 import type { TaskNews } from '../tasks/task.ts';
 import { type Beginning, type CallsOptions, named } from './calls.ts';
 import type { Line } from './host.ts';
@@ -34,12 +33,10 @@ export type HostTasksOptions = Omit<CallsOptions, 'interests' | 'ready' | 'hears
 export type HostTasks = ReturnType<typeof createHostTasks>;
 type News = Omit<TaskNews, 'session'>;
 
-const LOOK_MS = 1_000;
-
 export function createHostTasks(options: HostTasksOptions) {
   const { ports, identity, deliver, hasListener } = options;
-  const { id: session, principal, era } = identity;
-  const { fleet, tasks, world } = ports;
+  const { principal, era } = identity;
+  const { tasks } = ports;
   const waiting = createWaiting(options);
 
   function list(params: Buffer): Buffer {
@@ -49,11 +46,6 @@ export function createHostTasks(options: HostTasksOptions) {
     const { tasks: page, next } = tasks.list(principal, text);
     return json({ tasks: page.map(taskOf), ...(next !== undefined && { nextCursor: next }) });
   }
-
-  const isWorking = (): boolean =>
-    fleet
-      .members()
-      .some(({ principal: whose, lane }) => whose === sessionHolder(session) && lane.inFlight + lane.queued > 0);
 
   return {
     /** Whether this call shall be a task. A host of a version without tasks cannot want one. */
@@ -80,10 +72,6 @@ export function createHostTasks(options: HostTasksOptions) {
       const frame = line || hasListener() ? newsFrame(options, news) : undefined;
       if (frame && line) line.tell(frame);
       else if (frame) deliver(frame);
-    },
-    /** Resolves when no process that this session has alone works on a task: the task would be lost with the process. */
-    async untilEnded(): Promise<void> {
-      while (isWorking()) await new Promise<void>((resolve) => world.after(LOOK_MS, resolve));
     },
     /** Ends the waiting, not the task. False when no such request waits here. */
     leave: waiting.leave,

@@ -90,6 +90,10 @@ export function createHosting(options: HostingOptions) {
       if (found) news.task(found, about);
       return found !== undefined;
     },
+    /** A task that outlived its session, or was adopted without it, may have had a process of its own. */
+    taskGone(session: string): void {
+      if (!sessions.isResident(session) && !options.tasks.isRunningFor(session)) fleet.release(session);
+    },
     online: (nc: NatsConnection) => handover.online(nc),
     /** A server has another state, so what hosts see of it may be another. */
     changed(): void {

@@ -94,8 +94,8 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
       hostRoots.dispose();
       await interests.dispose();
       ports.scopes.forgetSession(session);
-      await tasks.untilEnded();
-      ports.fleet.release(session);
+      // Its tasks would be lost with its processes: those go with the last one then.
+      if (!ports.tasks.isRunningFor(session)) ports.fleet.release(session);
     },
   };
 }

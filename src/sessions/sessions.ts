@@ -25,6 +25,7 @@ export type SessionsOptions = {
 export type LocalSessions = Sessions & {
   /** The sessions that are in memory. */
   residents(): LocalSession[];
+  isResident(id: string): boolean;
   local(id: string, principal: string): LocalSession | undefined;
 };
 
@@ -125,6 +126,7 @@ export function createSessions({ ports, maxSessions, idleMs, family, onTrouble }
     hasScope: scopes.has,
     streams,
     residents: () => [...residents.values()].map(({ session }) => session),
+    isResident: (id) => residents.has(id),
     local: (id, principal) => {
       const found = residents.get(id);
       return found?.host.principal === principal ? found.session : undefined;

@@ -23,6 +23,8 @@ export type RunningOptions = Omit<EffectPorts, 'onWritten' | 'onTrouble'> & {
   /** For whoever listens on the bus. With the row as it is being written it is told if that stands. */
   readonly onStatus: (view: TaskView, row?: TaskRow) => void;
   readonly onProgress: (view: TaskView, progress: Progress) => void;
+  /** A task that this session made runs here no longer. */
+  readonly onGone: (session: string) => void;
   readonly logger: Logger;
 };
 export type Running = ReturnType<typeof createRunning>;
@@ -34,12 +36,13 @@ const NOTHING = Buffer.from('{}');
 
 export function createRunning(options: RunningOptions) {
   const shared = createShared(options);
-  const { running, send, calls, news } = shared;
+  const { running, send, calls, news, closing } = shared;
   return Object.assign(beginnings(shared), changes(shared), farewell(shared), {
     send,
     shown: news.shown,
     get: (id: string): OwnedTask | undefined => running.get(id),
     count: (): number => running.size,
+    isRunningFor: (session: string): boolean => closing.has(({ row }) => row.session === session),
     states: () => [...running.values()].map(({ state }) => state.value),
     /** The call that the task will be, for whoever must know whether it may be made. */
     callOf: (task: OwnedTask): Call => calls.callOf(task),
@@ -68,15 +71,16 @@ function createShared(options: RunningOptions) {
     ...timeEffects(ports, send),
     ...news.effects,
     close({ row }) {
-      running.delete(row.id);
+      gone(row);
       options.waiters.wake(row.id);
-      closing.review();
     },
-    discard({ row }) {
-      running.delete(row.id);
-      closing.review();
-    },
+    discard: ({ row }) => gone(row),
   };
+  function gone({ id, session }: TaskRow): void {
+    running.delete(id);
+    closing.review();
+    if (session !== null) options.onGone(session);
+  }
   /** Resolves with whether the write stands that this event orders. */
   const ordered = (task: OwnedTask, event: 'create' | 'cancel'): Promise<boolean> =>
     new Promise((settle) => send(task, event, { settle }) || settle(false));
@@ -230,6 +234,7 @@ function createClosing(running: ReadonlyMap<string, OwnedTask>) {
   }
 
   return {
+    has,
     review(): void {
       for (const look of waiting) look();
     },

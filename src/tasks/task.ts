@@ -51,6 +51,8 @@ export type Tasks = {
   cancel(id: string, principal: Principal): Promise<TaskView>;
   /** Removes those that ended so long ago, and says how many. */
   prune(olderMs: number): Promise<number>;
+  /** Whether this daemon runs a task that the session made. */
+  isRunningFor(session: string): boolean;
   /** Counts up with each change; whoever waits is woken. */
   readonly version: number;
   /** Resolves when the version is no longer that one, or after some seconds. */

@@ -17,7 +17,7 @@ import { createTaskRows } from './rows.ts';
 import { type Audited, createTasks, type TasksOptions } from './tasks.ts';
 import { createWaiters } from './waiters.ts';
 
-export type TaskingOptions = Pick<TasksOptions, 'fleet' | 'tell'> & {
+export type TaskingOptions = Pick<TasksOptions, 'fleet' | 'tell' | 'onGone'> & {
   readonly config: () => Config;
   readonly store: Store;
   readonly seal: Seal;
@@ -37,7 +37,7 @@ export type Tasking = ReturnType<typeof createTasking>;
 const PATIENCE_MS = 1_000;
 
 export function createTasking(options: TaskingOptions) {
-  const { store, clock, events, daemon, isAlive, fleet, tell, logger, world = realWorld } = options;
+  const { store, clock, events, daemon, isAlive, fleet, tell, onGone, logger, world = realWorld } = options;
   const onTrouble = (error: unknown) => logger.warn(sentence(error));
   const settings = () => options.config().tasks;
   const owners = createOwners({
@@ -66,6 +66,7 @@ export function createTasking(options: TaskingOptions) {
     peers,
     fleet,
     tell,
+    onGone,
     audit,
     logger,
     onStatus: events.taskStatus,

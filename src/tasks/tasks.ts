@@ -43,6 +43,7 @@ export function createTasks(options: TasksOptions) {
       if (count > 0) waiters.touch();
       return count;
     },
+    isRunningFor: running.isRunningFor,
     get version() {
       return waiters.version;
     },

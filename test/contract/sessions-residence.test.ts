@@ -31,9 +31,10 @@ afterEach(async () => {
   await dir[Symbol.asyncDispose]();
 });
 
-/** One daemon on the state directory. `owned` are sessions for which its only server keeps a process. */
+/** One daemon on the state directory. `owned` are sessions for which its only server keeps a process, `busy` those with tasks. */
 function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINUTE } = {}) {
   const owned = new Set<string>();
+  const busy = new Set<string>();
   const released: string[] = [];
   const calls: Call[] = [];
   const droppedRoots: string[] = [];
@@ -62,7 +63,8 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
   const seal = openSeal(dir.path);
   const streams = createStreams({ world, store, seal, daemon: 'd', isAlive: () => true, maxStreams: 2, onTrouble });
   const roots = { host: async (session: string) => void droppedRoots.push(session) };
-  const ports = { world, store, fleet, catalog, scopes, streams, roots } as unknown;
+  const tasks = { isRunningFor: (session: string) => busy.has(session) };
+  const ports = { world, store, fleet, catalog, scopes, streams, roots, tasks } as unknown;
   const sessions: LocalSessions = createSessions({
     ports: ports as SessionPorts,
     maxSessions,
@@ -80,6 +82,7 @@ function daemon({ world = simulatedWorld(), maxSessions = 10, idleMs = 60 * MINU
     world,
     sessions,
     owned,
+    busy,
     released,
     calls,
     droppedRoots,
@@ -191,6 +194,16 @@ describe('a session that has ended', () => {
     expect([heard, find(session.id), sessions.count]).toEqual([1, undefined, 0]);
     await eventually(() => expect(released).toEqual([session.id]));
     expect(droppedRoots).toEqual([session.id]);
+  });
+
+  it('leaves its processes to the tasks that it has made', async () => {
+    const { open, busy, released, droppedRoots } = daemon();
+    const [one, other] = [await open(), await open()];
+    busy.add(one.id);
+    await one.end();
+    await other.end();
+    await eventually(() => expect(released).toEqual([other.id]));
+    expect(droppedRoots).toEqual([one.id, other.id]);
   });
 
   it('answers what was in flight, before it is told', async () => {

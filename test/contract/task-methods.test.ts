@@ -38,6 +38,7 @@ async function stage(come: (signal?: AbortSignal) => Promise<Outcome> = () => ne
       throw new TroupeError('ended', 'it has ended');
     },
     prune: async (...what) => note(['prune', ...what], 3),
+    isRunningFor: () => false,
     version: 7,
     changed: async (...what) => note(['changed', ...what], undefined),
   };

@@ -3,6 +3,7 @@
 
 import * as mcp from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AskView } from '../../src/asks/ask.ts';
 import { type Daemon, daemon, fixture } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Event, type RawHost, rawHost } from '../support/host.ts';
@@ -14,6 +15,7 @@ beforeAll(async () => {
   const servers = {
     ...{ echo: fixture('echo'), slow: fixture('hangs'), steps: fixture('progress'), tags: fixture('tags') },
     ...{ keeps: fixture('records'), curious: fixture('inquires'), alone: fixture('hangs', { share: 'session' }) },
+    careful: fixture('hangs', { share: 'session', approve: 'always' }),
   };
   d = await daemon({
     servers,
@@ -160,7 +162,46 @@ describe('who leaves', () => {
     await eventually(async () => expect(await own()).toHaveLength(0), 15_000);
     await Promise.all([host.close(), other.close()]);
   });
+
+  it('while its task waits for somebody’s word, leaves no process behind when that has been given', async () => {
+    const host = await rawHost(`${url}/careful`);
+    const { taskId } = await create(host, 'sleep', { ms: 1 });
+    const asks = async (): Promise<AskView[]> => (await d.request('troupe.inbox')).data;
+    const [ask] = await eventually(async () => {
+      const all = (await asks()).filter(({ server }) => server === 'careful');
+      expect(all).toHaveLength(1);
+      return all;
+    }, 15_000);
+    await host.send('DELETE');
+    await eventually(async () => expect((await host.ask('ping')).status).toBe(404), 15_000);
+    expect((await d.cli('answer', ask?.id as string, '--accept')).exitCode).toBe(0);
+    const other = await rawHost(url);
+    expect((await other.ask('tasks/result', { taskId })).result.content[0].text).toBe('slept 1 ms');
+    const names = async () => (await d.status()).servers.map(({ name }) => name);
+    await eventually(
+      async () => expect((await names()).filter((name) => name.includes('@session-'))).toEqual([]),
+      15_000,
+    );
+    await Promise.all([host.close(), other.close()]);
+  });
 });
+
+it('a task that goes on after a restart leaves no process of its session behind', async () => {
+  const alone = fixture('hangs', { share: 'session', maxInFlight: 1 });
+  await using own = await daemon({ servers: { alone } });
+  await own.until('alone', 'ready');
+  const host = await rawHost(`${await own.http()}/mcp/alone`);
+  await create(host, 'sleep', { ms: 59_000 });
+  const { taskId } = await create(host, 'sleep', { ms: 2 });
+  const processes = async () => (await own.status()).servers.filter(({ name }) => name.includes('@session-'));
+  await eventually(async () => expect(await processes()).toMatchObject([{ inFlight: 1 }]), 15_000);
+  await own.kill();
+  await own.start();
+  const { data } = await own.request(`troupe.task.result.${taskId}`);
+  expect(data.content[0].text).toBe('slept 2 ms');
+  await eventually(async () => expect(await processes()).toEqual([]), 15_000);
+  await host.close();
+}, 60_000);
 
 describe('one of many', () => {
   const as = (who: 'ann' | 'bob') => rawHost(url, { headers: { authorization: `Bearer token-of-${who}-123456` } });

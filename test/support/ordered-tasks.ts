@@ -50,6 +50,7 @@ export function orderedTasks() {
       return view;
     },
     prune: async () => 0,
+    isRunningFor: () => false,
     version: 0,
     changed: async () => {},
   };

@@ -103,6 +103,7 @@ export function taskSimulation(given: SimulationOptions = {}) {
       logger,
       onStatus() {},
       onProgress() {},
+      onGone() {},
     });
     const begun = owners.start().then(() => tasks.start());
 
