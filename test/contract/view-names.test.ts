@@ -49,7 +49,7 @@ describe('behind one endpoint', () => {
     await using it = await catalog();
     const definition = fc
       .dictionary(fc.string(), fc.jsonValue())
-      .filter((each) => !/^name$/i.test(Object.keys(each).join()));
+      .filter((each) => !Object.keys(each).some((key) => /^name$/i.test(key)));
     const space = fc.stringMatching(/^[ \t\n]{0,3}$/);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.string(), definition, space), { maxLength: 8 }), async (given) => {
