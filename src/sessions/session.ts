@@ -94,7 +94,7 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
       hostRoots.dispose();
       await interests.dispose();
       ports.scopes.forgetSession(session);
-      // Its tasks would be lost with its processes: those go with the last one then.
+      // A task would be lost with the process it runs in, so the last task takes the processes along (`taskGone` of hosting.ts).
       if (!ports.tasks.isRunningFor(session)) ports.fleet.release(session);
     },
   };

@@ -40,7 +40,7 @@ const NEVER: Verdict = { when: 'never', isAsked: false, fingerprint: '' };
 
 export function createApprovals({ catalog, store, world }: ApprovalsOptions) {
   const judged = new WeakMap<Member, Judged>();
-  const given = new Map<string, string>(); // spares a look into the database, and outlasts one that cannot be written
+  const given = new Map<string, string>(); // spares a look into the database, and stands in for it where it cannot be written
 
   /** On the path of every call: a tool that needs nobody's word costs a look at its list and one into a table. */
   function needOf(member: Member, call: Call): Need {
