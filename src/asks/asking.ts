@@ -78,9 +78,22 @@ export function createAsking(options: AskingOptions) {
     const { id, kind, server, tool, principal, openedAt } = view;
     const now = world.date();
     events.askClosed({ ...view, outcome, by });
-    const name = tool.slice(0, 1_024);
-    const about = [now, options.name, 'ask', principal, id, server, METHODS[kind] ?? kind, name, outcome];
-    store.write('addAudit', [...about, 0, by, microsBetween(openedAt, now), 0, 0]);
+    store.note({
+      at: now,
+      daemon: options.name,
+      door: 'ask',
+      principal,
+      requestId: id,
+      server,
+      method: METHODS[kind] ?? kind,
+      name: tool.slice(0, 1_024),
+      outcome,
+      code: 0,
+      error: by,
+      micros: microsBetween(openedAt, now),
+      bytesIn: 0,
+      bytesOut: 0,
+    });
     logger.info({ server, ask: id.slice(0, 8), kind, principal, outcome, by }, 'ask');
   }
 

@@ -1,5 +1,5 @@
-// What is kept of a call that ended: an audit row, written in batches, and one line in the log. Neither delays the
-// answer, and neither holds arguments or results: they belong to the caller.
+// What is kept of a call that ended: a record of the audit, and a line in the log, which for calls that went well is there for
+// who debugs. Neither delays the answer, and neither holds arguments or results: they belong to the caller.
 
 import type { Logger } from 'pino';
 import { rpcCodeOf } from '../protocol/failures.ts';
@@ -17,28 +17,26 @@ export function createRecorder(store: Store, daemon: string, mask: (text: string
   return ({ call, startedAt }, outcome, logger) => {
     const micros = Math.round((now() - startedAt) * 1000);
     const { door, principal, requestId, server, method } = call;
-    const name = call.name.slice(0, NAME_CHARACTERS);
+    const name = call.name.length > NAME_CHARACTERS ? call.name.slice(0, NAME_CHARACTERS) : call.name;
     const verdict = outcome.ok ? (outcome.isError ? 'tool error' : 'ok') : outcome.failure.code;
-    const code = outcome.ok ? 0 : rpcCodeOf(outcome.failure);
     const error = outcome.ok ? '' : mask(outcome.failure.message);
-    const bytesOut = outcome.ok ? outcome.result.length : 0;
-    store.write('addAudit', [
-      Date.now(),
+    store.note({
+      at: Date.now(),
       daemon,
       door,
       principal,
       requestId,
       server,
       method,
-      mask(name),
-      verdict,
-      code,
+      name: mask(name),
+      outcome: verdict,
+      code: outcome.ok ? 0 : rpcCodeOf(outcome.failure),
       error,
       micros,
-      call.params.length,
-      bytesOut,
-    ]);
-    if (outcome.ok) logger.info({ method, target: name, principal, micros, verdict }, 'call');
-    else logger.warn({ method, target: name, principal, micros, verdict, error }, 'call');
+      bytesIn: call.params.length,
+      bytesOut: outcome.ok ? outcome.result.length : 0,
+    });
+    if (!outcome.ok) logger.warn({ method, target: name, principal, micros, verdict, error }, 'call');
+    else if (logger.isLevelEnabled('debug')) logger.debug({ method, target: name, principal, micros, verdict }, 'call');
   };
 }

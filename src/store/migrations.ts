@@ -9,8 +9,9 @@ import { oauth } from './migrations/003-oauth.ts';
 import { asks } from './migrations/004-asks.ts';
 import { tasks } from './migrations/005-tasks.ts';
 import { refused } from './migrations/006-refused.ts';
+import { auditPages } from './migrations/007-audit-pages.ts';
 
-const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks, tasks, refused];
+const MIGRATIONS: readonly string[] = [core, sessions, oauth, asks, tasks, refused, auditPages];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

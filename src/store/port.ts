@@ -1,6 +1,7 @@
 // The port of the store: all that the rest of troupe knows of it. Code that needs rows is given a `Store` and names statements;
 // only the code that opens the store knows where the rows lie: in a SQLite file, or in the memory of a simulator.
 
+import type { AuditRecord } from './audit.ts';
 import type { Params, ReadName, WriteName } from './statements.ts';
 
 /** `full` and `locked` pass by themselves; after `failed` and `closed` nothing is recorded any more. */
@@ -22,6 +23,8 @@ export type Reads = {
 export type Writes = {
   /** Recorded soon; a crash may lose it. Dropped, and counted, when the queue is at its bound while the disk refuses. */
   write(name: WriteName, params: Params): void;
+  /** Adds to the audit, as `write` does, but many records at a time: in a tenth of a second, or with the next flush. */
+  note(record: AuditRecord): void;
   /**
    * Resolves when the statement survives a crash, with whether it changed any row: a compare-and-set is one commit. Rejected
    * means not recorded, unless the sentence says that this is unknown.
@@ -34,7 +37,7 @@ export type Writes = {
 export type Store = Reads &
   Writes & {
     readonly health: Health;
-    /** How many statements given to `write` were not recorded. */
+    /** How many statements given to `write`, and records given to `note`, were not recorded. */
     readonly dropped: number;
     /** Returns how to stop listening. */
     onHealth(listener: (health: Health) => void): () => void;

@@ -3,11 +3,11 @@
 
 import { TroupeError } from '../protocol/failures.ts';
 import type { World } from '../world/world.ts';
+import { LINGER_MS } from './audit.ts';
 import type { Priority } from './port.ts';
 import { arityOf, type Op, type Params, type Value, type WriteName } from './statements.ts';
 import type { Findings } from './thread.ts';
 
-const LINGER_MS = 100;
 const ENOUGH_OPS = 1_024;
 const BATCH_OPS = 4_096;
 const BATCH_BYTES = 1_048_576;
@@ -15,7 +15,9 @@ const BATCH_BYTES = 1_048_576;
 const MAX_STATEMENT_BYTES = 33_554_432;
 
 export type Waiter = { readonly since: number; resolve(hasChanged: boolean): void; reject(error: TroupeError): void };
-export type SizedOp = Op & { readonly bytes: number };
+type Manner = { readonly waiter?: Waiter; readonly priority?: Priority | undefined; readonly isDue?: boolean };
+/** `weight`: how many there would be if it were not recorded. */
+export type SizedOp = Op & { readonly bytes: number; readonly weight: number };
 /** Without a statement it is a flush: its waiter is told when all before it is recorded. */
 type Entry = { readonly op: SizedOp | null; readonly waiter: Waiter | undefined };
 
@@ -24,7 +26,7 @@ export type QueuePorts = {
   /** Gives a batch to the writer, which answers by `done` or `undone`. */
   readonly post: (ops: readonly (Op | null)[]) => void;
   /** A statement without a waiter was refused. */
-  readonly onFault: (name: WriteName, message: string) => void;
+  readonly onFault: (op: SizedOp, message: string) => void;
 };
 
 export class Queue {
@@ -43,14 +45,15 @@ export class Queue {
     this.#ports = ports;
   }
 
-  add(op: SizedOp | null, waiter?: Waiter, priority?: Priority): void {
+  /** `isDue`: it has lingered elsewhere. */
+  add(op: SizedOp | null, { waiter, priority, isDue = false }: Manner = {}): void {
     if (priority === 'first') this.#waiting.unshift({ op, waiter });
     else this.#waiting.push({ op, waiter });
     this.#bytes += op?.bytes ?? 0;
     if (waiter) {
       if (!this.#isDue) queueMicrotask(() => this.#pump());
       this.#isDue = true;
-    } else if (this.#waiting.length >= ENOUGH_OPS) {
+    } else if (isDue || this.#waiting.length >= ENOUGH_OPS) {
       this.#isDue = true;
       this.#pump();
     } else if (!this.#isDue && !this.#stopLingering)
@@ -99,7 +102,7 @@ export class Queue {
     if (!entry?.op) return;
     const why = `The statement ${entry.op.name} was refused: ${message}.`;
     if (entry.waiter) entry.waiter.reject(new TroupeError('internal', why));
-    else this.#ports.onFault(entry.op.name, why);
+    else this.#ports.onFault(entry.op, why);
   }
 
   /** Nothing of the batch under way was recorded: it goes back to the front. */
@@ -117,14 +120,14 @@ export class Queue {
     this.#waiting = this.#waiting.filter((entry) => !isOver(entry));
   }
 
-  /** Gives everything up and returns how many statements had no waiter. */
+  /** Gives everything up and returns the weight of what had no waiter. */
   abandon(error: TroupeError): number {
     this.#stopLingering?.();
     const all = [...(this.#underWay ?? []), ...this.#waiting];
     this.#underWay = undefined;
     this.#waiting = [];
     this.#reject(all, error);
-    return all.filter((entry) => !entry.waiter).length;
+    return all.reduce((lost, { op, waiter }) => lost + (waiter ? 0 : (op?.weight ?? 0)), 0);
   }
 
   #reject(entries: readonly Entry[], error: TroupeError): void {
@@ -160,14 +163,12 @@ function batchLength(waiting: readonly Entry[]): number {
 }
 
 /** A statement with its values, checked where the mistake was made: one bad value would spoil the whole batch. */
-export function operation(name: WriteName, params: Params): SizedOp {
+export function operation(name: WriteName, params: Params, weight = 1): SizedOp {
   if (params.length !== arityOf[name])
     throw new TroupeError('internal', `The statement ${name} takes ${arityOf[name]} values, not ${params.length}.`);
   let bytes = 64;
   let hasSlice = false;
-  // By index: iterators of the values of every audit row were an eighth of all that a call allocates.
-  for (let at = 0; at < params.length; at++) {
-    const value = params[at];
+  for (const value of params) {
     if (typeof value === 'string') bytes += value.length;
     else if (value instanceof Uint8Array) {
       bytes += value.byteLength;
@@ -180,7 +181,7 @@ export function operation(name: WriteName, params: Params): SizedOp {
       'tooLarge',
       `The statement ${name} carries ${bytes} bytes, but ${MAX_STATEMENT_BYTES} is the most.`,
     );
-  return { name, params: hasSlice ? params.map(whole) : params, bytes };
+  return { name, params: hasSlice ? params.map(whole) : params, bytes, weight };
 }
 
 // Sending a slice to a thread would send the whole buffer that it was cut from.

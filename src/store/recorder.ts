@@ -3,8 +3,9 @@
 
 import { TroupeError } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
+import { Audit, type AuditRecord } from './audit.ts';
 import type { Health, Priority, Writes } from './port.ts';
-import { operation, Queue } from './queue.ts';
+import { operation, Queue, type SizedOp } from './queue.ts';
 import type { Params, WriteName } from './statements.ts';
 import { type News, pack, startThread, type Thread, type WriterSettings } from './thread.ts';
 
@@ -34,6 +35,7 @@ export class Recorder implements Writes {
   readonly #maxOps: number;
   readonly #maxBytes: number;
   readonly #queue: Queue;
+  readonly #audit: Audit;
   readonly #listeners = new Set<(health: Health) => void>();
   #thread: Thread | undefined;
   #stopRetries: (() => void) | undefined;
@@ -47,11 +49,14 @@ export class Recorder implements Writes {
     this.#queue = new Queue({
       world: this.#world,
       post: (ops) => this.#thread?.tell({ type: 'batch', batch: pack(ops) }),
-      onFault: (name, message) => {
-        this.dropped += 1;
+      onFault: ({ name, weight }, message) => {
+        this.dropped += weight;
         options.onFault?.(name, message);
       },
     });
+    this.#audit = new Audit(this.#world, (page, records) =>
+      this.#write(operation('addAuditPage', page, records), { isDue: true }),
+    );
   }
 
   async start(): Promise<void> {
@@ -65,9 +70,16 @@ export class Recorder implements Writes {
   // ── Statements ─────────────────────────────────────────────────────────────
 
   write(name: WriteName, params: Params): void {
-    const op = operation(name, params);
-    if (this.#refusal()) this.dropped += 1;
-    else this.#queue.add(op);
+    this.#write(operation(name, params));
+  }
+
+  #write(op: SizedOp, manner?: { readonly isDue: boolean }): void {
+    if (this.#refusal()) this.dropped += op.weight;
+    else this.#queue.add(op, manner);
+  }
+
+  note(record: AuditRecord): void {
+    this.#audit.note(record);
   }
 
   commit(name: WriteName, params: Params, priority?: Priority): Promise<boolean> {
@@ -75,14 +87,15 @@ export class Recorder implements Writes {
       const op = operation(name, params);
       const refused = this.#refusal();
       if (refused) reject(refused);
-      else this.#queue.add(op, { since: this.#world.now(), resolve, reject }, priority);
+      else this.#queue.add(op, { waiter: { since: this.#world.now(), resolve, reject }, priority });
     });
   }
 
   flush(): Promise<void> {
+    this.#audit.turn();
     return new Promise((resolve, reject) => {
       if (this.#isEnded()) reject(new TroupeError('unavailable', this.health.message));
-      else this.#queue.add(null, { since: this.#world.now(), resolve: () => resolve(), reject });
+      else this.#queue.add(null, { waiter: { since: this.#world.now(), resolve: () => resolve(), reject } });
     });
   }
 

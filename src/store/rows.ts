@@ -28,6 +28,8 @@ export type AuditRow = {
   duration_us: number;
   bytes_in: number;
   bytes_out: number;
+  /** The page that holds it. */
+  page: number;
 };
 
 export type SessionRow = {

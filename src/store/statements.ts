@@ -1,6 +1,10 @@
 // Every SQL statement of troupe, by name. Parameters are positional, in the order of the columns as written here.
 // Times named `at`, `*_at` are milliseconds since 1970; `duration_us` is microseconds.
 
+/** The newest record's, of a page or of an older version. */
+const LAST_AUDIT_ID = `SELECT max(last) FROM (SELECT id + count - 1 AS last FROM audit_pages WHERE id = (SELECT max(id) FROM audit_pages)
+    UNION ALL SELECT max(id) FROM audit_rows)`;
+
 export const WRITES = {
   putProcess: `INSERT OR REPLACE INTO processes (kind, name, pid, start_time, boot_id, daemon, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -17,11 +21,15 @@ export const WRITES = {
   // The row of the outbox goes with it, by a trigger.
   putAside: 'INSERT OR REPLACE INTO refused (message_id, subject, bytes, why, at) VALUES (?, ?, ?, ?, ?)',
 
-  addAudit: `INSERT INTO audit (at, daemon, door, principal, request_id, server, method, name, outcome, code, error,
-    duration_us, bytes_in, bytes_out) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  // Looks at the oldest 1,000 rows only, so that it costs the same however long the table is: (older than, rows to keep).
-  pruneAudit: `DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 1000)
-    AND (at < ? OR id <= (SELECT max(id) FROM audit) - ?)`,
+  // Its records follow on all that were recorded before, by whichever daemon.
+  addAuditPage: `INSERT INTO audit_pages (id, first_at, last_at, count, about, records)
+    SELECT 1 + coalesce((${LAST_AUDIT_ID}), 0), ?, ?, ?, ?, CAST(? AS TEXT)`,
+  // Looks at the oldest pages only, so that it costs the same however many there are: (older than, records to keep).
+  pruneAuditPages: `DELETE FROM audit_pages WHERE id IN (SELECT id FROM audit_pages ORDER BY id LIMIT 8)
+    AND (last_at < ? OR id + count <= (${LAST_AUDIT_ID}) - ?)`,
+  // The records of older versions; so many of them that they are gone before they matter.
+  pruneAuditRows: `DELETE FROM audit_rows WHERE id IN (SELECT id FROM audit_rows ORDER BY id LIMIT 1000)
+    AND (at < ? OR id <= (${LAST_AUDIT_ID}) - ?)`,
 
   // (the row, then its principal and how many sessions that principal may have): without room nothing is added
   addSession: `INSERT INTO sessions (id, principal, door, scope, era, client, capabilities, created_at, used_at)
@@ -154,8 +162,10 @@ export const READS = {
   outboxDepth: 'SELECT count(*) AS depth FROM outbox',
   refused: 'SELECT * FROM refused ORDER BY id DESC LIMIT ?',
   countRefused: 'SELECT count(*) AS count FROM refused',
-  recentAudit: 'SELECT * FROM audit ORDER BY id DESC LIMIT ?',
-  countAudit: 'SELECT count(*) AS count FROM audit',
+  // (how many, how many): ids are dense, so it is known in which page the oldest of them is.
+  recentAudit: `SELECT * FROM audit WHERE page >= coalesce((SELECT max(id) FROM audit_pages WHERE id <= (${LAST_AUDIT_ID}) + 1 - ?), 0)
+    ORDER BY id DESC LIMIT ?`,
+  countAudit: `SELECT (SELECT total(count) FROM audit_pages) + (SELECT count(*) FROM audit_rows) AS count`,
   session: 'SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL',
   sessionSubscriptions: 'SELECT server, uri FROM session_subscriptions WHERE session = ?',
   countSessions: 'SELECT count(*) AS count FROM sessions WHERE ended_at IS NULL AND principal = ?',

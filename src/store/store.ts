@@ -10,6 +10,7 @@ import { type RecorderOptions, startRecorder } from './recorder.ts';
 import { READS, type ReadName } from './statements.ts';
 import { refusal } from './trouble.ts';
 
+export type { AuditRecord } from './audit.ts';
 export type { Health, Priority, Reads, Store, Writes } from './port.ts';
 export type {
   AuditRow,
@@ -51,6 +52,7 @@ export async function openStore(directory: string, options: StoreOptions = {}): 
 
   return {
     write: (name, params) => recorder.write(name, params),
+    note: (record) => recorder.note(record),
     commit: (name, params, priority) => recorder.commit(name, params, priority),
     flush: () => recorder.flush(),
     onHealth: (listener) => recorder.onHealth(listener),

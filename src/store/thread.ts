@@ -45,7 +45,7 @@ export type Run = readonly [name: WriteName | null, count: number];
 
 /**
  * A batch: all values in one flat list, and how many statements of which name they belong to. Copying between threads costs
- * by the object, and a batch of audit rows would be thousands of small ones.
+ * by the object.
  */
 export type Packed = { readonly runs: readonly Run[]; readonly values: readonly Value[] };
 
@@ -60,8 +60,7 @@ export function pack(ops: readonly (Op | null)[]): Packed {
       last = [name, 1];
       runs.push(last);
     }
-    // By index: see `operation`.
-    if (op) for (let at = 0; at < op.params.length; at++) values.push(op.params[at] as Value);
+    if (op) values.push(...op.params);
   }
   return { runs, values };
 }

@@ -140,7 +140,8 @@ const USAGE_MS = HOUR_MS;
 function startRetention(db: Database, isIdle: () => boolean): () => void {
   const { keepAudit } = settings;
   const bounds: [Statement, () => number[]][] = [
-    [db.prepare(WRITES.pruneAudit), () => [Date.now() - keepAudit.ageMs, keepAudit.rows]],
+    [db.prepare(WRITES.pruneAuditPages), () => [Date.now() - keepAudit.ageMs, keepAudit.rows]],
+    [db.prepare(WRITES.pruneAuditRows), () => [Date.now() - keepAudit.ageMs, keepAudit.rows]],
     [db.prepare(WRITES.pruneEvents), () => [Date.now() - EVENTS.ageMs, EVENTS.rows]],
     [db.prepare(WRITES.pruneLargeEvents), () => [Date.now() - LARGE_EVENTS_MS]],
     [db.prepare(WRITES.pruneStreams), () => [Date.now() - STREAMS_MS]],

@@ -77,8 +77,22 @@ export function createTasking(options: TaskingOptions) {
 
   /** Neither the params nor the result of a call. */
   function audit({ id, principal, server, tool }: Audited, method: string, outcome: string): void {
-    const about = [world.date(), options.name, 'task', principal, id, server, method, tool.slice(0, 1_024), outcome];
-    store.write('addAudit', about.concat(0, '', 0, 0, 0));
+    store.note({
+      at: world.date(),
+      daemon: options.name,
+      door: 'task',
+      principal,
+      requestId: id,
+      server,
+      method,
+      name: tool.slice(0, 1_024),
+      outcome,
+      code: 0,
+      error: '',
+      micros: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+    });
   }
 
   return {

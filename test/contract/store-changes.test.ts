@@ -12,11 +12,9 @@ import { asks } from '../../src/store/migrations/004-asks.ts';
 import { SCHEMA_VERSION } from '../../src/store/migrations.ts';
 import { openSeal } from '../../src/store/seal.ts';
 import { openStore } from '../../src/store/store.ts';
+import { noted } from '../support/noted.ts';
 import { scratch } from '../support/scratch.ts';
 import { taskStore } from '../support/task-rows.ts';
-
-const audit = (requestId: string) =>
-  [Date.now(), 'd', 'nats', 'alice', requestId, 'files', 'tools/call', 'read', 'ok', null, null, 120, 10, 20] as const;
 
 describe('a commit', () => {
   it('says whether it changed a row, each for itself in one batch with hundreds of others', async () => {
@@ -29,16 +27,16 @@ describe('a commit', () => {
       said.push(committed);
     };
     for (let round = 0; round < 40; round++) {
-      for (let i = 0; i < round; i++) store.write('addAudit', audit(`w${round}.${i}`)); // runs of every length
+      for (let i = 0; i < round; i++) store.write('putAside', noted(`w${round}.${i}`)); // runs of every length
       ask(true, store.commit('setMeta', [`key${round}`, 'v']));
       ask(false, store.commit('endSession', [1, 'nobody']));
       ask(round === 0, store.add({ id: 'only one' }));
-      ask(true, store.commit('addAudit', audit(`c${round}`)));
+      ask(true, store.commit('putAside', noted(`c${round}`)));
       ask(false, store.commit('deleteOutbox', [99]));
       ask(round === 0, store.commit('addOutbox', ['subject', 'the same message', Buffer.from(''), 1]));
     }
     expect(await Promise.all(said)).toEqual(expected);
-    expect(store.get('countAudit')).toEqual({ count: (40 * 39) / 2 + 40 });
+    expect(store.get('countRefused')).toEqual({ count: (40 * 39) / 2 + 40 });
   });
 
   it('knows it of rows that are ignored, and of many of them in a row', async () => {

@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { ballastIn } from '../../src/store/ballast.ts';
 import { openStore, type Store, type StoreOptions } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
+import { noted } from '../support/noted.ts';
 import { scratch } from '../support/scratch.ts';
 
 type Disk = AsyncDisposable & {
@@ -19,10 +20,9 @@ type Disk = AsyncDisposable & {
 };
 
 const fat = 'x'.repeat(3_000);
-const audit = (requestId: string) =>
-  [Date.now(), 'd', 'nats', 'alice', requestId, 's', 'm', 'n', 'failed', null, fat, 120, 10, 20] as const;
+const large = (id: string) => noted(id, fat);
 const kept = (store: Store, like: string) =>
-  store.all<{ request_id: string }>('recentAudit', [1_000]).filter((row) => row.request_id.startsWith(like)).length;
+  store.all<{ message_id: string }>('refused', [1_000]).filter((row) => row.message_id.startsWith(like)).length;
 
 async function opened(directory: string, options?: StoreOptions) {
   const store = await openStore(directory, options);
@@ -32,13 +32,13 @@ async function opened(directory: string, options?: StoreOptions) {
 async function fileThatMayNotGrow(): Promise<Disk> {
   const dir = await scratch();
   return Object.assign(dir, {
-    options: { maxPages: 94, ballastBytes: 65_536 },
+    options: { maxPages: 104, ballastBytes: 65_536 },
     async fill(store: Store) {
-      for (let i = 0; i < 30; i++) await store.commit('addAudit', audit(`old${i}`));
+      for (let i = 0; i < 30; i++) await store.commit('putAside', large(`old${i}`));
     },
     free() {
       const other = new Sqlite(join(dir.path, 'troupe.db'), { timeout: 5_000 });
-      other.exec(`DELETE FROM audit WHERE request_id LIKE 'old%'`);
+      other.exec(`DELETE FROM refused WHERE message_id LIKE 'old%'`);
       other.close();
     },
   });
@@ -83,12 +83,12 @@ describe.each(disks)('a full disk: $name', ({ make }) => {
     await using disk = await make();
     await using store = await opened(disk.path, disk.options);
     await disk.fill(store);
-    for (let i = 0; i < 40; i++) store.write('addAudit', audit(`new${i}`));
+    for (let i = 0; i < 40; i++) store.write('putAside', large(`new${i}`));
     await eventually(() => expect(store.health.state).toBe('full'));
     expect(store.health.message).toMatch(new RegExp(`${disk.path}.*free .*space`));
     await expect(store.commit('setMeta', ['told no', '1'])).rejects.toMatchObject({ code: 'unavailable' });
     expect(existsSync(join(disk.path, 'ballast'))).toBe(false);
-    expect(store.get('countAudit')).toBeDefined();
+    expect(store.get('countRefused')).toBeDefined();
 
     disk.free();
     await eventually(() => expect(store.health.state).toBe('ready'));
@@ -101,9 +101,9 @@ describe.each(disks)('a full disk: $name', ({ make }) => {
     await using disk = await make();
     await using store = await opened(disk.path, { ...disk.options, queueOps: 60 });
     await disk.fill(store);
-    for (let i = 0; i < 50; i++) store.write('addAudit', audit(`new${i}`));
+    for (let i = 0; i < 50; i++) store.write('putAside', large(`new${i}`));
     await eventually(() => expect(store.health.state).toBe('full'));
-    for (let i = 0; i < 50; i++) store.write('addAudit', audit(`more${i}`));
+    for (let i = 0; i < 50; i++) store.write('putAside', large(`more${i}`));
     expect(store.dropped).toBe(40);
     await expect(store.commit('setMeta', ['a', 'b'])).rejects.toMatchObject({ code: 'unavailable' });
     await store.close();
@@ -135,7 +135,7 @@ describe('the reserve', () => {
       await using disk = await smallFilesystem();
       await using store = await opened(disk.path, { ballastBytes: 524_288 });
       await disk.fill(store);
-      for (let i = 0; i < 40; i++) await store.commit('addAudit', audit(`new${i}`));
+      for (let i = 0; i < 40; i++) await store.commit('putAside', large(`new${i}`));
       expect(store.health).toMatchObject({ state: 'full', message: expect.stringContaining('almost full') });
       disk.free();
       await eventually(() => expect(store.health.state).toBe('ready'));
@@ -146,10 +146,10 @@ describe('the reserve', () => {
 it('fails for good when the database turns out to be damaged, and names the remedy', async () => {
   await using dir = await scratch();
   const before = await openStore(dir.path);
-  for (let i = 0; i < 100; i++) before.write('addAudit', audit(`old${i}`));
+  for (let i = 0; i < 100; i++) before.write('putAside', large(`old${i}`));
   await before.close();
   const file = new Sqlite(join(dir.path, 'troupe.db'));
-  const root = Number(file.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'audit'").pluck().get());
+  const root = Number(file.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'refused'").pluck().get());
   file.close();
   const descriptor = openSync(join(dir.path, 'troupe.db'), 'r+');
   writeSync(descriptor, Buffer.alloc(4_096, 0xff), 0, 4_096, (root - 1) * 4_096);
@@ -157,10 +157,10 @@ it('fails for good when the database turns out to be damaged, and names the reme
 
   await using store = await opened(dir.path);
   const damage = { code: 'unavailable', message: expect.stringMatching(/troupe\.db is corrupt: move it away/) };
-  await expect(store.commit('addAudit', audit('new'))).rejects.toMatchObject(damage);
+  await expect(store.commit('putAside', large('new'))).rejects.toMatchObject(damage);
   expect(store.health.state).toBe('failed');
   await expect(store.flush()).rejects.toMatchObject(damage);
-  expect(() => store.all('recentAudit', [5])).toThrow('is corrupt');
+  expect(() => store.all('refused', [5])).toThrow('is corrupt');
   await store.close();
   expect(store.health.state).toBe('closed');
 });

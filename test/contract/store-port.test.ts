@@ -3,18 +3,17 @@
 
 import { describe, expect, it } from 'vitest';
 import { outbox, type Publisher } from '../../src/bus/outbox.ts';
-import { type AuditRow, openStore, type Store } from '../../src/store/store.ts';
+import { openStore, type RefusedRow, type Store } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world/world.ts';
 import { memoryStore } from '../support/memory-store.ts';
+import { noted } from '../support/noted.ts';
 import { scratch } from '../support/scratch.ts';
 import { simulatedWorld } from '../support/simulated-world.ts';
 
-const audit = (requestId: string) =>
-  [1, 'd', 'nats', 'alice', requestId, 'files', 'tools/call', 'read', 'ok', null, null, 120, 10, 20] as const;
 const recorded = (store: Store) =>
   store
-    .all<AuditRow>('recentAudit', [100])
-    .map((row) => row.request_id)
+    .all<RefusedRow>('refused', [100])
+    .map((row) => row.message_id)
     .reverse();
 
 const STORES: Record<string, (directory: string) => Promise<Store>> = {
@@ -49,9 +48,9 @@ describe.each(Object.entries(STORES))('a store %s', (_, open) => {
 
   it('keeps the order of writes and commits, but for what goes first', async () => {
     await using at = await opened();
-    at.store.write('addAudit', audit('a'));
-    const commits = [at.store.commit('addAudit', audit('b')), at.store.commit('addAudit', audit('c'), 'first')];
-    at.store.write('addAudit', audit('d'));
+    at.store.write('putAside', noted('a'));
+    const commits = [at.store.commit('putAside', noted('b')), at.store.commit('putAside', noted('c'), 'first')];
+    at.store.write('putAside', noted('d'));
     await Promise.all(commits);
     await at.store.flush();
     expect(recorded(at.store)).toEqual(['c', 'a', 'b', 'd']);
@@ -59,9 +58,9 @@ describe.each(Object.entries(STORES))('a store %s', (_, open) => {
 
   it('lets one refused statement undo no other', async () => {
     await using at = await opened();
-    const before = at.store.commit('addAudit', audit('before'));
+    const before = at.store.commit('putAside', noted('before'));
     const bad = at.store.commit('addUsage', ['files', null, 1]);
-    const after = at.store.commit('addAudit', audit('after'));
+    const after = at.store.commit('putAside', noted('after'));
     await expect(bad).rejects.toMatchObject({ code: 'internal' });
     expect(await Promise.all([before, after])).toEqual([true, true]);
     expect(recorded(at.store)).toEqual(['before', 'after']);
@@ -70,7 +69,7 @@ describe.each(Object.entries(STORES))('a store %s', (_, open) => {
   it('rejects what comes after its end', async () => {
     await using at = await opened();
     await at.store.close();
-    await expect(at.store.commit('addAudit', audit('late'))).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(at.store.commit('putAside', noted('late'))).rejects.toMatchObject({ code: 'unavailable' });
     expect(at.store.health.state).toBe('closed');
   });
 });
@@ -84,10 +83,10 @@ describe('in virtual time', () => {
   it('a write is recorded within the linger, and lost by a crash before it', async () => {
     const world = simulatedWorld();
     const store = memoryStore(world);
-    store.write('addAudit', audit('lost'));
+    store.write('putAside', noted('lost'));
     await world.pass(99);
     store.crash();
-    store.write('addAudit', audit('recorded'));
+    store.write('putAside', noted('recorded'));
     await world.pass(100);
     expect(recorded(store)).toEqual(['recorded']);
   });

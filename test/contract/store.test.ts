@@ -7,13 +7,17 @@ import { describe, expect, it } from 'vitest';
 import { isOlder, openDatabase } from '../../src/store/database.ts';
 import { networkFilesystem } from '../../src/store/directory.ts';
 import { SCHEMA_VERSION } from '../../src/store/migrations.ts';
-import { type AuditRow, type CatalogRow, type OutboxRow, openStore, type StoreOptions } from '../../src/store/store.ts';
+import {
+  type CatalogRow,
+  type OutboxRow,
+  openStore,
+  type RefusedRow,
+  type StoreOptions,
+} from '../../src/store/store.ts';
 import { sentenceOf } from '../../src/store/trouble.ts';
 import { eventually } from '../support/eventually.ts';
+import { noted } from '../support/noted.ts';
 import { scratch } from '../support/scratch.ts';
-
-const audit = (requestId: string, at = Date.now()) =>
-  [at, 'd', 'nats', 'alice', requestId, 'files', 'tools/call', 'read', 'ok', null, null, 120, 10, 20] as const;
 
 async function store(directory: string, options?: StoreOptions) {
   const opened = await openStore(directory, options);
@@ -35,7 +39,7 @@ describe('what is recorded', () => {
     await using db = await store(dir.path);
     const body = Buffer.from([0, 1, 254, 255]);
     await db.commit('putCatalog', ['files', 'tools', body, 'abc', 7]);
-    await db.commit('addAudit', audit('r1'));
+    await db.commit('putAside', noted('r1'));
     expect(db.get<CatalogRow>('catalog', ['files', 'tools'])).toEqual({
       server: 'files',
       kind: 'tools',
@@ -43,7 +47,7 @@ describe('what is recorded', () => {
       hash: 'abc',
       fetched_at: 7,
     });
-    expect(db.get<AuditRow>('recentAudit', [1])).toMatchObject({ request_id: 'r1', code: null, duration_us: 120 });
+    expect(db.get<RefusedRow>('refused', [1])).toMatchObject({ message_id: 'r1', bytes: 0 });
     await db.commit('deleteCatalog', ['files']);
     expect(db.all('catalogs')).toEqual([]);
   });
@@ -53,13 +57,13 @@ describe('what is recorded', () => {
     await using db = await store(dir.path);
     const commits: Promise<boolean>[] = [];
     for (let i = 0; i < 3_000; i++) {
-      if (i % 7 === 0) commits.push(db.commit('addAudit', audit(`r${i}`)));
-      else db.write('addAudit', audit(`r${i}`));
+      if (i % 7 === 0) commits.push(db.commit('putAside', noted(`r${i}`)));
+      else db.write('putAside', noted(`r${i}`));
     }
     await Promise.all(commits);
     await db.flush();
-    const order = db.all<AuditRow>('recentAudit', [5_000]).map((row) => row.request_id);
-    expect(order.reverse()).toEqual(Array.from({ length: 3_000 }, (_, i) => `r${i}`));
+    const order = db.all<RefusedRow>('refused', [5_000]).map((row) => row.message_id);
+    expect(order.reverse()).toEqual(Array.from({ length: 1_000 }, (_, i) => `r${2_000 + i}`)); // more are not kept
   });
 
   it('records a single write without being asked to flush', async () => {
@@ -117,16 +121,6 @@ describe('what is recorded', () => {
     await db.commit('setMeta', ['large', 'ü€'.repeat(16_000_000)]);
     await expect(db.commit('setMeta', ['larger', 'x'.repeat(33_600_000)])).rejects.toMatchObject({ code: 'tooLarge' });
     expect(db.get<{ value: string }>('getMeta', ['large'])?.value).toHaveLength(32_000_000);
-  });
-
-  it('prunes the audit by number and by age when it starts', async () => {
-    await using dir = await scratch();
-    const first = await openStore(dir.path);
-    for (let i = 0; i < 2_500; i++) first.write('addAudit', audit(`r${i}`, i < 50 ? 1 : Date.now()));
-    await first.close();
-    await using db = await store(dir.path, { keepAudit: { rows: 100, ageMs: 60_000 } });
-    await eventually(() => expect(db.get('countAudit')).toEqual({ count: 100 }));
-    expect(db.all<AuditRow>('recentAudit', [100]).at(-1)?.request_id).toBe('r2400');
   });
 });
 

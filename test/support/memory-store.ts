@@ -3,6 +3,7 @@
 
 import type { Statement } from 'better-sqlite3';
 import { TroupeError } from '../../src/protocol/failures.ts';
+import { Audit } from '../../src/store/audit.ts';
 import { batchRunner } from '../../src/store/batch.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrations.ts';
@@ -24,6 +25,14 @@ export function memoryStore(world: World): MemoryStore {
   const prepared = new Map<ReadName, Statement>();
   let health: Health = { state: 'ready', message: 'The database is ready.' };
   let queue = newQueue();
+  let audit = newAudit();
+
+  function newAudit(): Audit {
+    const mine = queue;
+    return new Audit(world, (page, records) => {
+      if (mine === queue) queue.add(operation('addAuditPage', page, records), { isDue: true }); // else it is from before a crash
+    });
+  }
 
   function newQueue(): Queue {
     const mine: Queue = new Queue({
@@ -35,7 +44,7 @@ export function memoryStore(world: World): MemoryStore {
           if (verdict.type !== 'done') throw new Error(verdict.message);
           mine.done(verdict);
         }),
-      onFault: (name, message) => {
+      onFault: ({ name }, message) => {
         throw new Error(`${name}: ${message}`);
       },
     });
@@ -55,12 +64,15 @@ export function memoryStore(world: World): MemoryStore {
 
   return {
     write: (name, params) => queue.add(operation(name, params)),
+    note: (record) => audit.note(record),
     commit: (name, params, priority) =>
       waiting((resolve, reject) =>
-        queue.add(operation(name, params), { since: world.now(), resolve, reject }, priority),
+        queue.add(operation(name, params), { waiter: { since: world.now(), resolve, reject }, priority }),
       ),
-    flush: async () =>
-      void (await waiting((resolve, reject) => queue.add(null, { since: world.now(), resolve, reject }))),
+    async flush() {
+      audit.turn();
+      await waiting((resolve, reject) => queue.add(null, { waiter: { since: world.now(), resolve, reject } }));
+    },
     all: <Row>(name: ReadName, params: readonly unknown[] = []) => statement(name).all(params) as Row[],
     get: <Row>(name: ReadName, params: readonly unknown[] = []) => statement(name).get(params) as Row | undefined,
     get health() {
@@ -75,6 +87,7 @@ export function memoryStore(world: World): MemoryStore {
     crash() {
       queue.abandon(new TroupeError('unavailable', 'it crashed'));
       queue = newQueue();
+      audit = newAudit();
     },
   };
 }

@@ -171,7 +171,7 @@ export async function waitingRoom(xTroupe: object = { approve: 'destructive' }, 
     async audit(): Promise<string[]> {
       await store.flush();
       return store
-        .all<AuditRow>('recentAudit', [100])
+        .all<AuditRow>('recentAudit', [100, 100])
         .map((row) => `${row.name} ${row.outcome}`)
         .reverse();
     },

@@ -1,0 +1,151 @@
+// The audit in memory: what happened since the last page was recorded, as the text of the next one. It lies in one buffer, because
+// thousands of small objects that live for a tenth of a second are what collecting garbage costs most for.
+
+import type { World } from '../world/world.ts';
+import type { Params } from './statements.ts';
+
+/** One thing that happened. `error` is empty where nothing went wrong. */
+export type AuditRecord = {
+  readonly at: number;
+  readonly daemon: string;
+  readonly door: string;
+  readonly principal: string;
+  readonly requestId: string;
+  readonly server: string;
+  readonly method: string;
+  readonly name: string;
+  readonly outcome: string;
+  readonly code: number;
+  readonly error: string;
+  readonly micros: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+};
+
+const PAGE_BYTES = 65_536;
+/** The numbers, brackets and commas of a record. */
+const RECORD_ROOM = 128;
+/** What many records are about is bounded too: names may be long, and no two alike. */
+const MAX_ABOUT_CHARACTERS = 262_144;
+/** The bytes of one character in JSON. */
+const MAX_ESCAPED = 6;
+
+/** A record waits no longer for its page to be full. */
+export const LINGER_MS = 100;
+
+/** The page that is being written, and when it is turned: when it is full, soon after its first record, or when told. */
+export class Audit {
+  readonly #world: World;
+  readonly #record: (page: Params, records: number) => void;
+  readonly #page = new Page();
+  #stopLingering: (() => void) | undefined;
+
+  /** `record` takes the values of a page's row. */
+  constructor(world: World, record: (page: Params, records: number) => void) {
+    this.#world = world;
+    this.#record = record;
+  }
+
+  note(record: AuditRecord): void {
+    if (!this.#page.hasRoom(record)) this.turn();
+    this.#page.add(record);
+    this.#stopLingering ??= this.#world.after(LINGER_MS, () => this.turn());
+  }
+
+  turn(): void {
+    this.#stopLingering?.();
+    this.#stopLingering = undefined;
+    const { count } = this.#page;
+    if (count > 0) this.#record(this.#page.take(), count);
+  }
+}
+
+/** What records of a page have in common, as far as it was said of one before. */
+type About = Omit<AuditRecord, 'at' | 'requestId' | 'micros' | 'bytesIn' | 'bytesOut'> & { readonly number: number };
+
+class Page {
+  readonly #bytes = Buffer.allocUnsafeSlow(PAGE_BYTES);
+  #length = 0;
+  #count = 0;
+  #firstAt = 0;
+  #lastAt = 0;
+  /** By server and name, which hardly ever have more than one. */
+  #abouts = new Map<string, Map<string, About[]>>();
+  #aboutTexts: string[] = [];
+  #aboutCharacters = 0;
+
+  /** How many records it has. */
+  get count(): number {
+    return this.#count;
+  }
+
+  hasRoom({ requestId }: AuditRecord): boolean {
+    return (
+      this.#length + requestId.length * MAX_ESCAPED + RECORD_ROOM <= PAGE_BYTES &&
+      this.#aboutCharacters <= MAX_ABOUT_CHARACTERS
+    );
+  }
+
+  add(record: AuditRecord): void {
+    const { at, requestId } = record;
+    if (this.#count === 0) this.#firstAt = at;
+    this.#lastAt = at;
+    const about = this.#numberOf(record);
+    const id = PLAIN.test(requestId) ? `"${requestId}"` : JSON.stringify(requestId);
+    const { micros, bytesIn, bytesOut } = record;
+    const text = `,[${about},${at - this.#firstAt},${id},${micros},${bytesIn},${bytesOut}]`;
+    this.#length += this.#bytes.write(text, this.#length);
+    this.#count++;
+  }
+
+  /** The values of the row that the page becomes; the page is empty afterwards. */
+  take(): Params {
+    this.#bytes[0] = OPEN_BRACKET; // in the place of the first comma
+    const records = Buffer.allocUnsafeSlow(this.#length + 1);
+    this.#bytes.copy(records, 0, 0, this.#length);
+    records[this.#length] = CLOSE_BRACKET;
+    const row = [this.#firstAt, this.#lastAt, this.#count, `[${this.#aboutTexts.join()}]`, records];
+    this.#length = 0;
+    this.#count = 0;
+    this.#abouts = new Map();
+    this.#aboutTexts = [];
+    this.#aboutCharacters = 0;
+    return row;
+  }
+
+  #numberOf(record: AuditRecord): number {
+    const { server, name } = record;
+    let byName = this.#abouts.get(server);
+    if (!byName) {
+      byName = new Map();
+      this.#abouts.set(server, byName);
+    }
+    let known = byName.get(name);
+    if (!known) {
+      known = [];
+      byName.set(name, known);
+    }
+    for (const about of known) if (isSame(about, record)) return about.number;
+    const { daemon, door, principal, method, outcome, code, error } = record;
+    const number = this.#aboutTexts.length;
+    known.push({ daemon, door, principal, server, method, name, outcome, code, error, number });
+    const text = JSON.stringify([daemon, door, principal, server, method, name, outcome, code, error]);
+    this.#aboutTexts.push(text);
+    this.#aboutCharacters += text.length;
+    return number;
+  }
+}
+
+const isSame = (about: About, record: AuditRecord): boolean =>
+  about.outcome === record.outcome &&
+  about.principal === record.principal &&
+  about.door === record.door &&
+  about.method === record.method &&
+  about.code === record.code &&
+  about.error === record.error &&
+  about.daemon === record.daemon;
+
+/** Needs no escape in JSON. */
+const PLAIN = /^[\w.:-]*$/;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
