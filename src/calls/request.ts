@@ -8,6 +8,7 @@ import type { Failure } from '../protocol/failures.ts';
 import { mayAsk, mayProgress, methodNames, rowOf } from '../protocol/methods.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import type { Call } from './call.ts';
+import type { Due } from './deadlines.ts';
 
 export type EventType = RequestEvent['type'];
 export type Progress = { progress: number; total?: number; message?: string };
@@ -44,7 +45,10 @@ export type InFlight = {
   readonly latestDeadline: number;
   readonly timeoutMs: number;
   deadline: number;
+  /** Its place among the deadlines. */
   slot: number;
+  dueBefore: Due | undefined;
+  dueAfter: Due | undefined;
   /** Its neighbours in the queue. */
   previous: InFlight | undefined;
   next: InFlight | undefined;
@@ -93,6 +97,8 @@ export function newRequest(call: Call, owner: Owner, limits: Limits, startedAt: 
     timeoutMs,
     deadline: startedAt + timeoutMs,
     slot: -1,
+    dueBefore: undefined,
+    dueAfter: undefined,
     previous: undefined,
     next: undefined,
     body: NOTHING,

@@ -4,9 +4,16 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createDeadlines, type Due, now } from '../../src/calls/deadlines.ts';
 import { eventually } from '../support/eventually.ts';
+import { simulatedWorld } from '../support/simulated-world.ts';
 
 type Item = Due & { name: string; toldAt?: number };
-const item = (name: string, ms: number): Item => ({ name, deadline: now() + ms, slot: -1 });
+const item = (name: string, ms: number): Item => ({
+  name,
+  deadline: now() + ms,
+  slot: -1,
+  dueBefore: undefined,
+  dueAfter: undefined,
+});
 
 function wheel(onDue: (item: Item) => void = () => {}) {
   const told: Item[] = [];
@@ -100,4 +107,21 @@ it('counts what is added and removed, in whatever order, and forgets nobody', as
     expect(new Set(told)).toEqual(kept);
   });
   await fc.assert(property, { numRuns: 12 });
+});
+
+it('tells of what is due turns of the wheel later, in the same place as what is due now', async () => {
+  const world = simulatedWorld();
+  const told: string[] = [];
+  const deadlines = createDeadlines<Item>(({ name }) => told.push(name), world);
+  const turnMs = 4_096 * 20;
+  for (const turn of [2, 0, 1]) deadlines.add({ ...item(`${turn}`, 0), deadline: world.now() + 100 + turn * turnMs });
+  await world.pass(140);
+  expect(told).toEqual(['0']);
+  await world.pass(turnMs - 60);
+  expect(told).toEqual(['0']);
+  await world.pass(60);
+  expect(told).toEqual(['0', '1']);
+  await world.pass(turnMs);
+  expect(told).toEqual(['0', '1', '2']);
+  expect(deadlines.size).toBe(0);
 });

@@ -35,6 +35,8 @@ export function beginExchange(door: HttpContext, http: HttpRequest, session: Hos
   const exchange: Exchange = {
     deadline: now() + door.timing.patienceMs,
     slot: -1,
+    dueBefore: undefined,
+    dueAfter: undefined,
     door,
     http,
     session,
