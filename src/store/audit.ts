@@ -86,16 +86,56 @@ class Page {
     );
   }
 
+  /** Byte by byte: a text made of eleven parts, only to be copied, took twice the time. */
   add(record: AuditRecord): void {
-    const { at, requestId } = record;
+    const { at } = record;
     if (this.#count === 0) this.#firstAt = at;
     this.#lastAt = at;
-    const about = this.#numberOf(record);
-    const id = PLAIN.test(requestId) ? `"${requestId}"` : JSON.stringify(requestId);
-    const { micros, bytesIn, bytesOut } = record;
-    const text = `,[${about},${at - this.#firstAt},${id},${micros},${bytesIn},${bytesOut}]`;
-    this.#length += this.#bytes.write(text, this.#length);
+    this.#put(COMMA);
+    this.#put(OPEN_BRACKET);
+    this.#integer(this.#numberOf(record));
+    this.#put(COMMA);
+    this.#integer(at - this.#firstAt);
+    this.#put(COMMA);
+    this.#text(record.requestId);
+    this.#put(COMMA);
+    this.#integer(record.micros);
+    this.#put(COMMA);
+    this.#integer(record.bytesIn);
+    this.#put(COMMA);
+    this.#integer(record.bytesOut);
+    this.#put(CLOSE_BRACKET);
     this.#count++;
+  }
+
+  #put(byte: number): void {
+    this.#bytes[this.#length++] = byte;
+  }
+
+  #integer(value: number): void {
+    if (value < 0) this.#put(MINUS);
+    let rest = Math.abs(value);
+    let digits = 1;
+    for (let bound = 10; rest >= bound; bound *= 10) digits++;
+    for (let at = this.#length + digits - 1; at >= this.#length; at--) {
+      this.#bytes[at] = ZERO + (rest % 10);
+      rest = Math.floor(rest / 10);
+    }
+    this.#length += digits;
+  }
+
+  #text(text: string): void {
+    const from = this.#length;
+    this.#put(QUOTE);
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (!isPlain(code)) {
+        this.#length = from + this.#bytes.write(JSON.stringify(text), from);
+        return;
+      }
+      this.#put(code);
+    }
+    this.#put(QUOTE);
   }
 
   /** The values of the row that the page becomes; the page is empty afterwards. */
@@ -145,7 +185,13 @@ const isSame = (about: About, record: AuditRecord): boolean =>
   about.error === record.error &&
   about.daemon === record.daemon;
 
-/** Needs no escape in JSON. */
-const PLAIN = /^[\w.:-]*$/;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const ZERO = 0x30;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
+const BACKSLASH = 0x5c;
+
+/** One byte, and no escape in JSON. */
+const isPlain = (code: number): boolean => code >= 0x20 && code < 0x7f && code !== QUOTE && code !== BACKSLASH;
