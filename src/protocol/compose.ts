@@ -19,6 +19,16 @@ export function progressFrame(id: number, method: string, params: Buffer): Buffe
   return frame(head, params, 1);
 }
 
+/** An object of one more member: `head` is all that stands before its value. */
+export function wrapped(head: string, value: Buffer): Buffer {
+  const start = Buffer.byteLength(head);
+  const bytes = Buffer.allocUnsafe(start + value.length + 1);
+  bytes.write(head);
+  bytes.set(value, start);
+  bytes[bytes.length - 1] = CLOSE_BRACE;
+  return bytes;
+}
+
 export function notificationFrame(method: string, params?: Buffer): Buffer {
   return callFrame(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params);
 }
@@ -49,8 +59,8 @@ function frame(head: string, payload: Buffer, from = 0): Buffer {
   const start = Buffer.byteLength(head);
   const end = start + payload.length - from;
   const bytes = Buffer.allocUnsafe(end + 2);
+  bytes.set(payload, start - from); // a part of it would be a buffer of its own; the head is written over what is too much
   bytes.write(head);
-  payload.copy(bytes, start, from);
   bytes[end] = CLOSE_BRACE;
   bytes[end + 1] = NEWLINE;
   if (payload.indexOf(NEWLINE) >= 0 || payload.indexOf(RETURN) >= 0) flatten(bytes.subarray(start, end));

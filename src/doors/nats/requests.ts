@@ -6,6 +6,7 @@ import type { Msg, MsgHdrs } from 'nats';
 import { type Address, isRequestId, type Request, requestedName } from '../../bus/subjects.ts';
 import { durationOf } from '../../config/durations.ts';
 import type { Caller } from '../../operations/parameters.ts';
+import { wrapped } from '../../protocol/compose.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import { isJsonObject, member, members, stringOf } from '../../protocol/json.ts';
 import { hasName, methodOfVerb, rowOf } from '../../protocol/methods.ts';
@@ -148,17 +149,16 @@ function nameOf(tail: string, { headers }: Msg): string {
 function namedParams(name: string, body: Buffer, what: string): Buffer {
   const args = objectOf(body, what);
   const head = `{"name":${JSON.stringify(name)},`;
-  const wrapped = args.includes(META)
+  const names = args.includes(META)
     ? [...members(args)]
         .map(([key]) => key)
         .sort()
         .join()
     : '';
-  if (wrapped === '_meta,arguments') return Buffer.concat([Buffer.from(head), args.subarray(args.indexOf('{') + 1)]);
-  return Buffer.concat([Buffer.from(`${head}"arguments":`), args, END]);
+  if (names === '_meta,arguments') return Buffer.concat([Buffer.from(head), args.subarray(args.indexOf('{') + 1)]);
+  return wrapped(`${head}"arguments":`, args);
 }
 
-const END = Buffer.from('}');
 const META = Buffer.from('"_meta"');
 
 function objectOf(body: Buffer, what: string): Buffer {
