@@ -13,6 +13,7 @@ import { fetchNatsServer, findNatsServer } from './acquire.ts';
 import { bounded } from './bounds.ts';
 import { type ChosenBus, natsFromEnvironment } from './environment.ts';
 import { type Broker, startBroker } from './managed.ts';
+import { slabbed } from './small.ts';
 
 export type BusOptions = {
   readonly name: string;
@@ -179,7 +180,7 @@ function natsConnection(options: BusOptions, optionsOf: (url: string) => Connect
 
     connect({ ...RECONNECT, name: options.name, ...optionsOf(input.url) }).then(
       (connected) => {
-        nc = bounded(connected, { onRefused: warn, onFault: (fault) => blame(sentence(fault)) });
+        nc = bounded(slabbed(connected), { onRefused: warn, onFault: (fault) => blame(sentence(fault)) });
         if (isOver) return void nc.close();
         void watch(nc);
         options.onConnection(nc);
