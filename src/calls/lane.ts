@@ -21,6 +21,7 @@ import {
   whenEnded,
 } from './request.ts';
 import type { Requests } from './requests.ts';
+import { Transients } from './transients.ts';
 
 export type LaneSettings = {
   readonly timeoutMs: number;
@@ -76,7 +77,7 @@ export class Lane implements Owner {
   /** Those that wait until the server has said what it offers. */
   readonly #deferred = new Set<InFlight>();
   readonly #reserving = new Set<InFlight>();
-  readonly #sent = new Map<string, InFlight>();
+  readonly #sent = new Transients<string, InFlight>();
   #settings: LaneSettings;
   #gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
   #peer: Peer | undefined;
@@ -182,7 +183,7 @@ export class Lane implements Owner {
   /** The server is gone: what was sent is lost. Callers hear of it once the gate says what has become of the server. */
   detach(why: string): void {
     this.#peer = undefined;
-    const lost = [...this.#sent.values()];
+    const lost = this.#sent.values();
     queueMicrotask(() => {
       for (const request of lost) {
         request.why = why;
@@ -302,12 +303,12 @@ export class Lane implements Owner {
 
   /** All that the server was sent and has not answered, our own requests included. */
   atServer(): InFlight[] {
-    return [...this.#sent.values()];
+    return this.#sent.values();
   }
 
   /** Those of them on whose behalf the server may ask. */
   asking(): InFlight[] {
-    return [...this.#sent.values()].filter(({ call }) => canAsk(call));
+    return this.#sent.values().filter(({ call }) => canAsk(call));
   }
 
   /** Whether the server has, or is about to have, a call on whose behalf it may ask; one of others, where a holder is named. */

@@ -5,6 +5,7 @@ import type { World } from '../world/world.ts';
 import type { Call } from './call.ts';
 import { createDeadlines } from './deadlines.ts';
 import { actorDriver, type InFlight, type Limits, newRequest, type Owner, tableDriver } from './request.ts';
+import { Transients } from './transients.ts';
 
 export type RequestsOptions = {
   readonly driver: 'table' | 'actor';
@@ -23,7 +24,7 @@ export function createRequests({ driver, world, onCrash, maxBytes = Number.POSIT
   const drive = driver === 'actor' ? actorDriver(onCrash) : tableDriver;
   const deadlines = createDeadlines<InFlight>((request) => request.owner.overdue(request), world);
   /** By principal and request id: the principal who made a call may cancel it, and nobody else. */
-  const cancellable = new Map<string, InFlight>();
+  const cancellable = new Transients<string, InFlight>();
   /** By server: those that wait for somebody's word and are at no process. */
   const parked = new Map<string, Set<InFlight>>();
   let bytes = 0;
