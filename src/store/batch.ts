@@ -3,8 +3,9 @@
 
 import type { Database, Statement } from 'better-sqlite3';
 import { sentence } from '../protocol/failures.ts';
-import { arityOf, WRITES, type WriteName } from './statements.ts';
-import type { Fault, Packed, Verdict } from './thread.ts';
+import { type Packed, unpacked } from './packed.ts';
+import { arityOf, type Value, WRITES, type WriteName } from './statements.ts';
+import type { Fault, Verdict } from './thread.ts';
 import { sentenceOf, troubleOf } from './trouble.ts';
 
 /** So many rows in one statement take two thirds of the time of as many statements. */
@@ -15,7 +16,7 @@ const MAY_CHANGE_NOTHING = 'INSERT OR IGNORE';
 
 type Found = { readonly faults: Fault[]; readonly unchanged: number[] };
 /** Statements of one name; `first` is the index of the first one in its batch. */
-type Many = { name: WriteName; values: Packed['values']; first: number; group: number };
+type Many = { name: WriteName; values: Value[]; first: number; group: number };
 
 export function batchRunner(db: Database): (batch: Packed) => Verdict {
   // IMMEDIATE, because a transaction that reads first and then wants to write is refused at once when others write.
@@ -34,11 +35,12 @@ export function batchRunner(db: Database): (batch: Packed) => Verdict {
     }
   };
 
-  function runAll({ runs, values }: Packed): Found {
+  function runAll(batch: Packed): Found {
+    const values = unpacked(batch);
     const found: Found = { faults: [], unchanged: [] };
     let first = 0;
     let at = 0;
-    for (const [name, count] of runs) {
+    for (const [name, count] of batch.runs) {
       if (name !== null) {
         const to = at + count * arityOf[name];
         runMany({ name, values: values.slice(at, to), first, group: groupOf(WRITES[name]) }, found);

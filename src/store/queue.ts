@@ -184,6 +184,7 @@ export function operation(name: WriteName, params: Params, weight = 1): SizedOp 
   return { name, params: hasSlice ? params.map(whole) : params, bytes, weight };
 }
 
-// Sending a slice to a thread would send the whole buffer that it was cut from.
-const isSlice = (value: Uint8Array): boolean => value.byteLength !== value.buffer.byteLength;
+// A slice of a large buffer would keep all of it for as long as it waits.
+const isSlice = (value: Uint8Array): boolean =>
+  value.byteLength !== value.buffer.byteLength && value.buffer.byteLength > Buffer.poolSize;
 const whole = (value: Value): Value => (value instanceof Uint8Array && isSlice(value) ? new Uint8Array(value) : value);

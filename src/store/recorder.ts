@@ -4,10 +4,11 @@
 import { TroupeError } from '../protocol/failures.ts';
 import { realWorld, type World } from '../world/world.ts';
 import { Audit, type AuditRecord } from './audit.ts';
+import { pack } from './packed.ts';
 import type { Health, Priority, Writes } from './port.ts';
 import { operation, Queue, type SizedOp } from './queue.ts';
 import type { Params, WriteName } from './statements.ts';
-import { type News, pack, startThread, type Thread, type WriterSettings } from './thread.ts';
+import { type News, startThread, type Thread, type WriterSettings } from './thread.ts';
 
 const PATIENCE_MS = 2_000;
 const RETRY_MS = 1_000;

@@ -6,6 +6,7 @@ import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeSync } from 'nod
 import { join } from 'node:path';
 import { readOwn } from '../files/own.ts';
 import { sentence, TroupeError } from '../protocol/failures.ts';
+import { random } from '../world/random.ts';
 
 export type Seal = {
   seal(text: string | Uint8Array, name: string): Buffer;
@@ -19,7 +20,6 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const VERSION = 1;
 const HEAD = Buffer.of(VERSION);
-const POOL_BYTES = 4_096;
 
 /** The key is made at its first use. */
 export function openSeal(directory: string): Seal {
@@ -54,20 +54,6 @@ export function openSeal(directory: string): Seal {
   };
   return seal;
 }
-
-/** Random bytes are drawn a page at a time: a dozen of them take nearly as long as a page. No byte is given out twice. */
-export const random: (count: number) => Buffer = (() => {
-  let pool = Buffer.alloc(0);
-  let at = 0;
-  return (count) => {
-    if (at + count > pool.length) {
-      pool = randomBytes(Math.max(count, POOL_BYTES));
-      at = 0;
-    }
-    at += count;
-    return pool.subarray(at - count, at);
-  };
-})();
 
 function keyIn(directory: string): Buffer {
   const path = join(directory, 'seal.key');

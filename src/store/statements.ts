@@ -134,7 +134,7 @@ export const WRITES = {
   // In small batches, so that no other statement waits long.
   pruneTasks: `DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE expires_tick <= ? ORDER BY expires_tick LIMIT 200)`,
   deleteEndedTasks: `DELETE FROM tasks WHERE seq IN
-    (SELECT seq FROM tasks WHERE phase = 'ended' AND updated_at <= ? ORDER BY seq LIMIT 200)`,
+    (SELECT seq FROM tasks WHERE phase = 'ended' AND updated_at <= ? ORDER BY updated_at LIMIT 200)`,
   beat: 'INSERT OR REPLACE INTO lives (id, daemon, boot, beat) VALUES (?, ?, ?, ?)',
   // The earlier lives of a daemon: the holder of its lock knows that they are over.
   forgetLives: 'DELETE FROM lives WHERE daemon = ? AND id != ?',

@@ -3,8 +3,8 @@
 
 import { Worker } from 'node:worker_threads';
 import { type FailureCode, TroupeError } from '../protocol/failures.ts';
+import type { Packed } from './packed.ts';
 import type { Health } from './port.ts';
-import type { Op, Value, WriteName } from './statements.ts';
 
 // ── Messages ─────────────────────────────────────────────────────────────────
 
@@ -39,31 +39,6 @@ export type Verdict =
 export type Findings = { readonly faults: readonly Fault[]; readonly unchanged: readonly number[] };
 
 export type Fault = { readonly index: number; readonly message: string };
-
-/** So many statements of that name, one after the other; without a name it is a flush. */
-export type Run = readonly [name: WriteName | null, count: number];
-
-/**
- * A batch: all values in one flat list, and how many statements of which name they belong to. Copying between threads costs
- * by the object.
- */
-export type Packed = { readonly runs: readonly Run[]; readonly values: readonly Value[] };
-
-export function pack(ops: readonly (Op | null)[]): Packed {
-  const runs: [WriteName | null, number][] = [];
-  const values: Value[] = [];
-  let last: [WriteName | null, number] | undefined;
-  for (const op of ops) {
-    const name = op?.name ?? null;
-    if (last?.[0] === name) last[1]++;
-    else {
-      last = [name, 1];
-      runs.push(last);
-    }
-    if (op) values.push(...op.params);
-  }
-  return { runs, values };
-}
 
 // ── The thread ───────────────────────────────────────────────────────────────
 
@@ -104,7 +79,7 @@ export async function startThread(
     why = error instanceof Error ? error.message : String(error);
   });
   const thread: Thread = {
-    tell: (message) => worker.postMessage(message),
+    tell: (message) => worker.postMessage(message, message.type === 'batch' ? [message.batch.bytes.buffer] : []),
     async close(ms) {
       worker.postMessage({ type: 'close' } satisfies ToWriter);
       const backstop = setTimeout(() => void worker.terminate(), ms);

@@ -8,9 +8,10 @@ import { type Ballast, ballastIn } from './ballast.ts';
 import { batchRunner } from './batch.ts';
 import { openDatabase } from './database.ts';
 import { migrate } from './migrations.ts';
+import type { Packed } from './packed.ts';
 import type { Health } from './port.ts';
 import { WRITES } from './statements.ts';
-import type { FromWriter, Packed, ToWriter, Verdict, WriterSettings } from './thread.ts';
+import type { FromWriter, ToWriter, Verdict, WriterSettings } from './thread.ts';
 import { refusal, troubleOf } from './trouble.ts';
 
 const READY: Health = { state: 'ready', message: 'The database is ready.' };

@@ -57,6 +57,7 @@ export function createOwners(options: OwnersOptions) {
     id,
     dead,
     beat: pulse.beat,
+    isSurelyAlive: pulse.isSurelyAlive,
     /** Resolves when our earlier lives are forgotten and this one is known; a full disk keeps nobody from starting. */
     async start(): Promise<void> {
       await Promise.all([store.commit('forgetLives', [daemon, id]), pulse.start()]).catch(onTrouble);
@@ -110,6 +111,8 @@ function createPulse(id: string, { world, store, clock, daemon, isNeeded, onOver
     }
   }
 
+  const isSurelyAlive = (): boolean => clock.uptime() - beatenAt <= BREAK_MS;
+
   return {
     start(): Promise<void> {
       stopBeating = world.every(BEAT_MS, tick);
@@ -119,10 +122,9 @@ function createPulse(id: string, { world, store, clock, daemon, isNeeded, onOver
     beat(): void {
       if (!isClosed && clock.uptime() - beatenAt >= BEAT_MS) record().catch(onTrouble);
     },
-    isSteady(): boolean {
-      const now = clock.uptime();
-      return now - beatenAt <= BREAK_MS && now - steadySince >= LEASE_MS;
-    },
+    /** Nobody can have taken us for dead by now, and our tasks. */
+    isSurelyAlive,
+    isSteady: (): boolean => isSurelyAlive() && clock.uptime() - steadySince >= LEASE_MS,
     async stop(): Promise<void> {
       isClosed = true;
       stopBeating();

@@ -15,19 +15,25 @@ export type Peers = ReturnType<typeof createPeers>;
 export type Progress = Extract<Signal, { type: 'progress' }>;
 
 const MAX_BYTES = 16_384;
+/** So many ids fit well into that. */
+const MAX_IDS = 256;
+
+/** Tasks whose rows have changed, or one whose call goes on. */
+type News = { readonly from: string; readonly ids: string[]; readonly progress?: Progress | undefined };
 
 export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions) {
   let connection: NatsConnection | undefined;
   let subscription: Subscription | undefined;
-  let news: string[] = [];
+  let news: News[] = [];
 
   /** Our own messages come back to us; most are known by how they begin. */
   const ours = Buffer.from(`{"from":"${owner}"`);
 
   function take(data: Uint8Array): void {
     if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
-    const { from, id, progress } = JSON.parse(Buffer.from(data).toString());
-    if (from !== owner && typeof id === 'string') onTold(id, progress);
+    const { from, ids, progress } = JSON.parse(Buffer.from(data).toString());
+    if (from === owner || !Array.isArray(ids)) return;
+    for (const id of ids) if (typeof id === 'string') onTold(id, progress);
   }
 
   function publish(): void {
@@ -36,7 +42,7 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
     if (!connection || connection.isClosed() || connection.isDraining()) return;
     for (const message of messages)
       try {
-        connection.publish(subject, message);
+        connection.publish(subject, JSON.stringify(message));
       } catch (error) {
         if (!isToldElsewhere(error)) onTrouble(error); // the bus went away this very moment; the rows are looked at anyway
       }
@@ -59,7 +65,10 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
     },
     /** That task's row has changed, or its call goes on. Waiters here are answered first; then all peers in one go. */
     tell(id: string, progress?: Progress): void {
-      if (news.push(JSON.stringify({ from: owner, id, progress })) === 1) setImmediate(publish);
+      if (news.length === 0) setImmediate(publish);
+      const last = news.at(-1);
+      if (!progress && last && !last.progress && last.ids.length < MAX_IDS) last.ids.push(id);
+      else news.push({ from: owner, ids: [id], progress });
     },
     close(): void {
       publish();

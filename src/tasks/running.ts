@@ -139,7 +139,8 @@ function changes({ options, running, news, send, ordered }: Shared) {
     told(id: string, progress: Progress | undefined): void {
       const task = running.get(id);
       const row = rows.find(id);
-      const isTaken = task !== undefined && isLost(task, row) && send(task, 'row.lost');
+      const isTaken =
+        task !== undefined && isLost(task, row) && ((row && send(task, 'taken')) || send(task, 'row.lost'));
       if (row && (isTaken || !task))
         options.tell(news.of(row, progress, progress && progressTokenOf(rows.paramsOf(id) ?? NOTHING)));
       waiters.wake(id);
@@ -188,7 +189,9 @@ function createNews({ world, rows, settings, waiters, peers, tell, onStatus, onP
     if (row.session !== null) tell(of(row));
     peers.tell(row.id);
     waiters.wake(row.id);
-    logger.info({ server: row.server, task: row.id.slice(0, 8), tool: row.tool, status: row.status }, 'task');
+    const about = { server: row.server, task: row.id.slice(0, 8), tool: row.tool, status: row.status };
+    if (row.status === 'failed') logger.info(about, 'task');
+    else logger.debug(about, 'task'); // the audit tells of all
   }
 
   /** Progress is written now and then, for those who look from elsewhere. */

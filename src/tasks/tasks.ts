@@ -122,13 +122,13 @@ function taskMaker({ rows, owners, waiters, fleet, settings, audit, running, isC
     return running.create(task);
   }
 
-  /** Somebody may have cancelled it before we knew of its row, or taken us for dead. */
+  /** Whoever cancels it before we know of its row tells us. Somebody may have taken us for dead; then the row says so. */
   function begun(task: OwnedTask): TaskView {
     failpoint('task.created');
     audit(task.row, 'tasks/create', 'ok');
     const { id, epoch, phase } = task.row;
     const made = running.shown(task.row);
-    const isOurs = rows.find(id)?.epoch === epoch;
+    const isOurs = owners.isSurelyAlive() || rows.find(id)?.epoch === epoch;
     running.send(task, !isOurs ? 'taken' : phase === 'queued' ? 'created.queued' : 'created.dispatching');
     waiters.touch();
     setImmediate(failpoint, 'task.acknowledged');

@@ -1,7 +1,7 @@
 // What code may not take from a global: the time, a timer and chance. Whoever needs one of them is given a `World`, so that a
 // test can drive calls, tasks, asks and sessions of several daemons with one virtual clock and a seed.
 
-import { randomBytes } from 'node:crypto';
+import { random } from './random.ts';
 
 export type World = {
   /** Milliseconds on a clock that only runs forward: for deadlines and durations. */
@@ -28,7 +28,7 @@ export const realWorld: World = {
     const timer = setInterval(work, ms).unref();
     return () => clearInterval(timer);
   },
-  random: (count) => randomBytes(count),
+  random,
 };
 
 function after(ms: number, work: () => void): () => void {

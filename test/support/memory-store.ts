@@ -7,10 +7,10 @@ import { Audit } from '../../src/store/audit.ts';
 import { batchRunner } from '../../src/store/batch.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrations.ts';
+import { pack } from '../../src/store/packed.ts';
 import type { Health, Store } from '../../src/store/port.ts';
 import { operation, Queue } from '../../src/store/queue.ts';
 import { READS, type ReadName } from '../../src/store/statements.ts';
-import { pack } from '../../src/store/thread.ts';
 import type { World } from '../../src/world/world.ts';
 
 export type MemoryStore = Store & {
