@@ -16,6 +16,7 @@ import type { PluginStatus } from '../operations/status.ts';
 import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
 import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
+import { bundled } from '../protocol/version.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Serving } from './serving.ts';
 
@@ -67,9 +68,8 @@ async function load({ name, from }: PluginConfig): Promise<Plugin> {
 
 /** A folder of `plugins/`, or, from the folder of the configuration on, a path or the name of a package. */
 function moduleOf(name: string, from: string): string {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  const shipped = fileURLToPath(new URL(`../../plugins/${name}/index.${extension}`, import.meta.url));
-  if (/^[a-z0-9-]+$/.test(name) && existsSync(shipped)) return shipped;
+  const shipped = /^[a-z0-9-]+$/.test(name) && fileURLToPath(bundled(`plugins/${name}/index`));
+  if (shipped && existsSync(shipped)) return shipped;
   if (isBuiltin(name)) throw new Error('there is no such plugin');
   try {
     return createRequire(join(from, 'troupe.json')).resolve(name);
