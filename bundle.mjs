@@ -20,10 +20,14 @@ const input = {
   writer: 'src/store/writer.ts',
   'validator-thread': 'src/asks/forms/validator-thread.ts',
   plugin: 'src/plugin/plugin.ts',
+  module: 'src/files/module.ts',
   ...Object.fromEntries(plugins.map((name) => [`plugins/${name}/index`, `plugins/${name}/index.ts`])),
 };
 
-rmSync(BUNDLE, { recursive: true, force: true });
+/** Replaced file by file: a daemon may be running from there, and may yet load what is rare. */
+const before = existsSync(BUNDLE) ? readdirSync(BUNDLE, { recursive: true }) : [];
+for (const file of before) if (file.endsWith('.code')) rmSync(BUNDLE + file); // of the old text
+
 const bundle = await rolldown({
   cwd: ROOT,
   input,
@@ -35,17 +39,24 @@ const bundle = await rolldown({
 });
 const { output } = await bundle.write({
   dir: BUNDLE,
-  format: 'cjs', // it loads in half the time that Node's loader of modules takes
+  format: 'cjs', // Node loads it sooner than ES modules, and code can be kept for it
   entryFileNames: '[name].cjs',
   chunkFileNames: 'chunks/[name].cjs',
   sourcemap: true,
 });
 await bundle.close();
 
-// What runs by being loaded is not loaded here.
-const RUNS = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
+const made = new Set(output.flatMap(({ fileName }) => [fileName, `${fileName}.map`]));
+for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file);
+
+// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name.
+const runs = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
+const imports = /[^.\w{&]import\(/;
+const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
+const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => BUNDLE + fileName));
 const require = createRequire(import.meta.url);
-const scripts = new Map();
-require(`${BUNDLE}bundle.cjs`).loadWithCode(BUNDLE, (script, file) => scripts.set(file, script));
-for (const { type, fileName } of output) if (type === 'chunk' && !RUNS.includes(fileName)) require(BUNDLE + fileName);
-for (const [file, script] of scripts) writeFileSync(`${file}.code`, script.createCachedData());
+require(`${BUNDLE}bundle.cjs`).codeWhileLoading(
+  BUNDLE,
+  () => chunks.map(({ fileName }) => require(BUNDLE + fileName)),
+  (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code),
+);

@@ -4,35 +4,45 @@
 import { readFileSync } from 'node:fs';
 import { createRequire, wrap } from 'node:module';
 import { dirname } from 'node:path';
-import { constants, Script } from 'node:vm';
+import { Script } from 'node:vm';
 
 type Loaded = { exports: unknown; require(id: string): unknown };
 type Handlers = Record<string, (module: Loaded, file: string) => void>;
 
+/** How Node loads a file for `require`, by the ending of its name. */
 const { extensions } = createRequire(import.meta.url) as unknown as { extensions: Handlers };
 
-/** Called with every script that was run: the build keeps what V8 has made of it. */
-export function loadWithCode(folder: string, onRun: (script: Script, file: string) => void = () => {}): void {
+export function loadWithCode(folder: string): void {
   const usual = extensions['.js'] as Handlers[string];
   extensions['.cjs'] = (module, file) => {
-    if (!file.startsWith(folder)) return usual(module, file);
-    const cachedData = codeOf(file);
-    const script = new Script(wrap(readFileSync(file, 'utf8').replace(/^#!.*/, '')), {
-      filename: file,
-      importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-      ...(cachedData && { cachedData }),
-    });
-    const run = script.runInThisContext() as (...given: unknown[]) => void;
-    const require = (id: string) => module.require(id);
-    run.call(module.exports, module.exports, require, module, file, dirname(file));
-    onRun(script, file);
+    const code = file.startsWith(folder) && codeOf(file);
+    if (code) run(module, file, code);
+    else usual(module, file);
   };
+}
+
+/** For the build: calls back with each file of the folder and what V8 has made of it by then, when all have been loaded. */
+export function codeWhileLoading(folder: string, load: () => void, keep: (file: string, code: Buffer) => void): void {
+  const scripts = new Map<string, Script>();
+  extensions['.cjs'] = (module, file) => {
+    scripts.set(file, run(module, file));
+  };
+  load();
+  for (const [file, script] of scripts) if (file.startsWith(folder)) keep(file, script.createCachedData());
+}
+
+function run(module: Loaded, file: string, cachedData?: Buffer): Script {
+  const text = wrap(readFileSync(file, 'utf8').replace(/^#!.*/, ''));
+  const script = new Script(text, { filename: file, ...(cachedData && { cachedData }) });
+  const require = (id: string) => module.require(id);
+  script.runInThisContext().call(module.exports, module.exports, require, module, file, dirname(file));
+  return script;
 }
 
 function codeOf(file: string): Buffer | undefined {
   try {
     return readFileSync(`${file}.code`);
   } catch {
-    return undefined; // a build without it, which is only slower
+    return undefined; // it has none
   }
 }

@@ -6,12 +6,13 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Models } from '../asks/models/models.ts';
 import type { Events } from '../bus/events.ts';
 import { mendName } from '../config/names.ts';
 import type { Config, PluginConfig } from '../config/schema.ts';
+import { importFile } from '../files/module.ts';
 import type { PluginStatus } from '../operations/status.ts';
 import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
@@ -61,7 +62,7 @@ export async function startPlugins(
 }
 
 async function load({ name, from }: PluginConfig): Promise<Plugin> {
-  const { plugin } = (await import(pathToFileURL(moduleOf(name, from)).href)) as { plugin?: Plugin };
+  const { plugin } = (await importFile(moduleOf(name, from))) as { plugin?: Plugin };
   if (!plugin?.start || !plugin.parse) throw new Error('the module exports no `plugin`');
   return plugin;
 }
