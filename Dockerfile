@@ -25,6 +25,6 @@ RUN install -d -o node -g node -m 0700 /var/lib/troupe
 ENV NODE_ENV=production TROUPE_STATE=/var/lib/troupe TROUPE_CONFIG=/etc/troupe/troupe.json
 VOLUME /var/lib/troupe
 USER node
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "dist/src/main.js", "status", "--json"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "dist/bundle/troupe.cjs", "status", "--json"]
 ENTRYPOINT ["/usr/bin/tini", "--"]
-CMD ["node", "dist/src/main.js", "up"]
+CMD ["node", "dist/bundle/troupe.cjs", "up"]

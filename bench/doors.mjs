@@ -176,7 +176,7 @@ async function shim() {
     execFileSync(process.execPath, words, { stdio: 'ignore' });
     return performance.now() - from;
   };
-  const main = fileURLToPath(new URL('../dist/src/main.js', import.meta.url));
+  const main = fileURLToPath(new URL('../dist/bundle/troupe.cjs', import.meta.url));
   const [bare, ours] = [[], []];
   for (let round = 0; round < (isQuick ? 5 : 30); round += 1) {
     bare.push(timed('-e', '0'));

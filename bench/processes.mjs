@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
-const MAIN = here('../dist/src/main.js');
+const MAIN = here('../dist/bundle/troupe.cjs');
 export const CHILD = here('child.mjs');
 const POLL_MS = 10;
 const READY_MS = 60_000;

@@ -4,6 +4,9 @@
 import { z } from 'zod';
 import { durationOf } from './durations.ts';
 
+// Compiling a schema pays where it is used thousands of times; ours are used once at a start.
+z.config({ jitless: true });
+
 // Patterns, and not only a check, because editors read them in the JSON Schema.
 const DURATION = /^\d+(\.\d+)?\s*(ms|s|m|h|d)?$/;
 const SIZE = /^(\d+(?:\.\d+)?)\s*(?:([KMG])i?)?B?$/i;

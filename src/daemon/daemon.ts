@@ -11,6 +11,7 @@ import { sentence, TroupeError } from '../protocol/failures.ts';
 import { newMark } from '../servers/stdio/mark.ts';
 import { acquireLock, type Lock } from '../store/lock.ts';
 import { type Log, openLog } from '../telemetry/log.ts';
+import { inSources } from '../telemetry/stack.ts';
 import { announcer } from './announce.ts';
 import { type LoadedConfig, readConfig } from './configuration.ts';
 import { markerOf } from './leftovers.ts';
@@ -125,7 +126,10 @@ function watchHome(lock: Lock, onGone: () => void): NodeJS.Timeout {
 /** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */
 function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
   const onFault = (error: unknown) => {
-    logger.fatal({ stack: error instanceof Error ? error.stack : undefined }, sentence(error));
+    logger.fatal(
+      { stack: error instanceof Error && error.stack ? inSources(error.stack) : undefined },
+      sentence(error),
+    );
     crash(`a bug in troupe: ${sentence(error)}`);
   };
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault);

@@ -6,16 +6,18 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Models } from '../asks/models/models.ts';
 import type { Events } from '../bus/events.ts';
 import { mendName } from '../config/names.ts';
 import type { Config, PluginConfig } from '../config/schema.ts';
+import { importFile } from '../files/module.ts';
 import type { PluginStatus } from '../operations/status.ts';
 import type { Plugin, ServerView, Troupe } from '../plugin/plugin.ts';
 import { post } from '../plugin/post.ts';
 import { errorObject, sentence, TroupeError } from '../protocol/failures.ts';
+import { bundled } from '../protocol/version.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Serving } from './serving.ts';
 
@@ -60,16 +62,15 @@ export async function startPlugins(
 }
 
 async function load({ name, from }: PluginConfig): Promise<Plugin> {
-  const { plugin } = (await import(pathToFileURL(moduleOf(name, from)).href)) as { plugin?: Plugin };
+  const { plugin } = (await importFile(moduleOf(name, from))) as { plugin?: Plugin };
   if (!plugin?.start || !plugin.parse) throw new Error('the module exports no `plugin`');
   return plugin;
 }
 
 /** A folder of `plugins/`, or, from the folder of the configuration on, a path or the name of a package. */
 function moduleOf(name: string, from: string): string {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  const shipped = fileURLToPath(new URL(`../../plugins/${name}/index.${extension}`, import.meta.url));
-  if (/^[a-z0-9-]+$/.test(name) && existsSync(shipped)) return shipped;
+  const shipped = /^[a-z0-9-]+$/.test(name) && fileURLToPath(bundled(`plugins/${name}/index`));
+  if (shipped && existsSync(shipped)) return shipped;
   if (isBuiltin(name)) throw new Error('there is no such plugin');
   try {
     return createRequire(join(from, 'troupe.json')).resolve(name);

@@ -1,18 +1,16 @@
-// The version of this program, as its package says.
+// The version of this program, as its package says, and where the files are that it starts or loads by name.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 /** The package is two folders above this one in the sources, and three in what was built from them. */
-function readVersion(): string {
-  for (const path of ['../../package.json', '../../../package.json']) {
-    try {
-      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
-    } catch {} // not there: try the other place
-  }
-  return '0.0.0';
-}
+const PACKAGE = ['../../', '../../../']
+  .map((path) => new URL(path, import.meta.url))
+  .find((folder) => existsSync(new URL('package.json', folder))) as URL;
 
-export const VERSION = readVersion();
+export const VERSION: string = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8')).version;
+
+/** A file of the bundle, whoever asks: no thread can be made of the sources on Node 20. */
+export const bundled = (file: string): URL => new URL(`dist/bundle/${file}.cjs`, PACKAGE);
 
 // A daemon names itself to whatever it opens, so that it can refuse to serve itself: never in a message, which a strict peer
 // could stumble over, but beside it.

@@ -3,6 +3,7 @@
 
 import { Worker } from 'node:worker_threads';
 import { type FailureCode, TroupeError } from '../protocol/failures.ts';
+import { bundled } from '../protocol/version.ts';
 import type { Packed } from './packed.ts';
 import type { Health } from './port.ts';
 
@@ -42,12 +43,6 @@ export type Fault = { readonly index: number; readonly message: string };
 
 // ── The thread ───────────────────────────────────────────────────────────────
 
-// A worker cannot run TypeScript on Node 20: when the sources run, as in the tests, it is taken from the build.
-const WRITER = new URL(
-  import.meta.url.endsWith('.ts') ? '../../dist/src/store/writer.js' : './writer.js',
-  import.meta.url,
-);
-
 // Small, because rows are; the old generation must hold one batch whose largest value may be a whole catalog.
 const LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
 
@@ -59,7 +54,7 @@ export type Thread = {
 
 function newWorker(workerData: WriterSettings): Worker {
   try {
-    return new Worker(WRITER, { workerData, resourceLimits: LIMITS, execArgv: [], name: 'store' });
+    return new Worker(bundled('writer'), { workerData, resourceLimits: LIMITS, execArgv: [], name: 'store' });
   } catch (cause) {
     const why = 'the machine allows no further thread; end some programs, or raise ulimit -u';
     throw new TroupeError('unavailable', `The database thread cannot be started: ${why}.`, { cause });

@@ -174,10 +174,10 @@ function jitterMs(): number {
 
 // ── Start: last, because all constants must be known by then ──
 
-try {
-  serve(await open());
-} catch (error) {
-  const { code, message } = refusal(error, settings.file);
-  tell({ type: 'refused', code, message });
-  parentPort?.close();
-}
+open()
+  .then(serve)
+  .catch((error: unknown) => {
+    const { code, message } = refusal(error, settings.file);
+    tell({ type: 'refused', code, message });
+    parentPort?.close();
+  });

@@ -10,7 +10,7 @@ import { fetchNatsServer, findNatsServer } from '../../dist/src/bus/acquire.js';
 import { withControl } from '../../dist/src/cli/control.js';
 import { pathsOf } from '../../dist/src/config/paths.js';
 
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/bundle/troupe.cjs', import.meta.url));
 const START_MS = 30_000;
 
 /** Resolves when the daemon runs; its servers may still be opening. */

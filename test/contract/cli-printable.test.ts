@@ -148,7 +148,7 @@ it('quotes a command line so that it reads as one thing only', () => {
   );
 });
 
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/bundle/troupe.cjs', import.meta.url));
 const WORDS = 'x\x1b]0;owned\x07\u202egnp\u200b\u{e0041}';
 
 test('every verb on a real terminal, also where only stderr is one', async () => {

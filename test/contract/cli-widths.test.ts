@@ -8,7 +8,7 @@ import { type Workplace, workplace } from '../support/cli.ts';
 import { screenOf } from '../support/screen.ts';
 import { terminal } from '../support/terminal.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/bundle/troupe.cjs', import.meta.url));
 const CAUSE = 'connecting to the database at db.example.com port 5432 was refused: too many clients already';
 const server = (name: string, more: object = {}) => ({
   ...{ name, state: 'ready', since: Date.now() - 65_000, pid: 4242, restarts: 3, inFlight: 1, lastError: null },

@@ -40,7 +40,7 @@ describe('the image', () => {
     expect(only(runtime, 'ENV').split(' ')).toEqual(
       expect.arrayContaining([`TROUPE_STATE=${state}`, 'TROUPE_CONFIG=/etc/troupe/troupe.json']),
     );
-    expect(health()).toEqual(['node', 'dist/src/main.js', 'status', '--json']);
+    expect(health()).toEqual(['node', 'dist/bundle/troupe.cjs', 'status', '--json']);
   });
 
   test('is built from the sources alone', () => {

@@ -4,7 +4,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Daemon, daemon, fixture, ROOT } from '../support/daemon.ts';
+import { type Daemon, daemon, fixture, MODULES, ROOT } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { rawHost } from '../support/host.ts';
 import { type Scratch, scratch } from '../support/scratch.ts';
@@ -25,7 +25,7 @@ beforeAll(async () => {
     TROUPE_TEST_FILES: join(dir.path, 'files'),
     NODE_OPTIONS: `--import ${join(ROOT, 'test/support/files-run.mjs')}`,
   };
-  d = await daemon({ servers: { echo: fixture('echo', { approve: 'never' }) }, env });
+  d = await daemon({ servers: { echo: fixture('echo', { approve: 'never' }) }, env, main: MODULES });
 });
 afterAll(async () => {
   await d?.[Symbol.asyncDispose]();

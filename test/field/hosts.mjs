@@ -14,7 +14,7 @@ import { overPipes } from './wire.mjs';
 /** No server of the configuration that is built in: a client that loses its way must not find one. */
 const NAME = 'whole';
 const RUN_MS = 60_000;
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/bundle/troupe.cjs', import.meta.url));
 
 export async function playClients(clients, tell) {
   if (clients.length === 0) return [];

@@ -12,7 +12,7 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 const DIST = join(ROOT, 'dist');
 const STAMP = join(DIST, '.built-from');
 const FOLDERS = ['src', 'machines', 'plugins'];
-const SETTINGS = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
+const SETTINGS = ['bundle.mjs', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
 /** Longer than a build takes on a slow machine, so that of two runs that begin together one builds and one waits. */
 const WAIT_MS = 120_000;
 
@@ -43,12 +43,10 @@ function rebuild(lock: Database): void {
     if (isFresh()) return; // another run has just built it
     const sources = fingerprint();
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-    const { failed, all } = execaSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
-      cwd: ROOT,
-      reject: false,
-      all: true,
-    });
-    if (failed) throw new Error(`dist is older than the sources, and they do not compile:\n${all}`);
+    for (const step of [[tsc, '-p', 'tsconfig.build.json'], ['bundle.mjs']]) {
+      const { failed, all } = execaSync(process.execPath, step, { cwd: ROOT, reject: false, all: true });
+      if (failed) throw new Error(`dist is older than the sources, and they do not compile:\n${all}`);
+    }
     removeOrphans();
     writeFileSync(STAMP, sources);
   } finally {

@@ -13,7 +13,9 @@ import { startedWith } from './processes.ts';
 import { scratch } from './scratch.ts';
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
-export const MAIN = join(ROOT, 'dist/src/main.js');
+export const MAIN = join(ROOT, 'dist/bundle/troupe.cjs');
+/** The same program as single modules, for who asks which of them run. */
+export const MODULES = join(ROOT, 'dist/src/main.js');
 
 /** In the rounds of `npm run steady` that have one. */
 const SLOW_DISK = process.env.TROUPE_SLOW_DISK ? { LD_PRELOAD: process.env.TROUPE_SLOW_DISK } : {};
@@ -55,6 +57,8 @@ export type DaemonOptions = {
   readonly from?: string;
   /** How many descriptors the daemon may have. */
   readonly descriptors?: number;
+  /** The program, if it is not the bundle. */
+  readonly main?: string;
   /** Wait until every server has left `opening`; on unless false. */
   readonly settle?: boolean;
 };
@@ -73,6 +77,7 @@ export async function daemon({
   env = {},
   from,
   descriptors,
+  main = MAIN,
   settle = true,
   ...given
 }: DaemonOptions = {}) {
@@ -91,7 +96,7 @@ export async function daemon({
     ...{ TROUPE_NATS_SERVER: (await natsBinary()).path, NO_COLOR: '1', ...SLOW_DISK, ...env },
   };
   const cli = (...args: string[]) =>
-    execa(process.execPath, [MAIN, ...args], { env: environment, extendEnv: false, reject: false, timeout: 60_000 });
+    execa(process.execPath, [main, ...args], { env: environment, extendEnv: false, reject: false, timeout: 60_000 });
   const status = () => askControl<Status>(join(state, 'control.sock'), 'status');
   const server = async (name: string) => {
     const found = (await status()).servers.find((each) => each.name === name);
@@ -105,7 +110,7 @@ export async function daemon({
   async function start(): Promise<void> {
     const limited = ['-c', `ulimit -n ${descriptors} && exec "$0" "$@"`, process.execPath];
     const [command, args] = descriptors ? ['/bin/sh', limited] : [process.execPath, []];
-    const child = execa(command, [...args, MAIN, 'up'], {
+    const child = execa(command, [...args, main, 'up'], {
       env: environment,
       extendEnv: false,
       reject: false,

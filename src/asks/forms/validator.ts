@@ -4,6 +4,7 @@
 import { performance } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import { TroupeError } from '../../protocol/failures.ts';
+import { bundled } from '../../protocol/version.ts';
 import type { FromValidator, ToValidator } from './validator-thread.ts';
 
 export type Validator = {
@@ -119,15 +120,10 @@ type Thread = {
   end(): void;
 };
 
-// A worker cannot run TypeScript on Node 20: when the sources run, as in the tests, it is taken from the build.
-const THREAD = new URL(
-  import.meta.url.endsWith('.ts') ? '../../../dist/src/asks/forms/validator-thread.js' : './validator-thread.js',
-  import.meta.url,
-);
 const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };
 
 function startThread(budgetMs: number): Thread {
-  const worker = new Worker(THREAD, { resourceLimits: LIMITS, execArgv: [], name: 'validator' });
+  const worker = new Worker(bundled('validator-thread'), { resourceLimits: LIMITS, execArgv: [], name: 'validator' });
   let settle: (verdict: Verdict) => void = () => {};
   let stopWatch = () => {};
   let error: Error = new Error('it ended');

@@ -97,6 +97,7 @@ type UpOptions = { readonly config?: string; readonly detach?: boolean; readonly
 // The first start may have to fetch a nats-server.
 const READY_MS = 180_000;
 const SETTLE_MS = 15_000;
+const LOOK_MS = 10;
 const REASON_LINES = 50;
 
 async function detach(cli: Cli, options: UpOptions): Promise<number> {
@@ -160,7 +161,7 @@ async function untilReady({ paths }: Cli, exited: Promise<number>, wordsFile: st
     runningSince ??= status?.daemon.state === 'running' ? performance.now() : undefined;
     if (status && runningSince !== undefined && isSettled(status, runningSince)) return status;
     if (code !== undefined && !status) throw new TroupeError('internal', reasonOf(code, wordsFile));
-    await Promise.race([sleep(50), code === undefined ? exited : sleep(50)]);
+    await Promise.race([sleep(LOOK_MS), code === undefined ? exited : sleep(LOOK_MS)]);
   }
   throw new TroupeError(
     'timeout',

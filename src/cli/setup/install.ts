@@ -9,6 +9,7 @@ import { readHostFile, replaceHostFile } from '../../config/hosts/file.ts';
 import { type Access, type HostKind, hostKind } from '../../config/hosts/hosts.ts';
 import { realPathsOf } from '../../config/paths.ts';
 import { TroupeError } from '../../protocol/failures.ts';
+import { bundled } from '../../protocol/version.ts';
 import { withControl } from '../control.ts';
 import { agrees } from '../terminal/dialog.ts';
 import { type Cli, OK, usage } from '../verb.ts';
@@ -21,7 +22,7 @@ type InstallOptions = {
   readonly yes?: boolean;
 };
 
-const MAIN = fileURLToPath(new URL('../../main.js', import.meta.url));
+const MAIN = fileURLToPath(bundled('troupe'));
 
 const ASKS = 'install asks before it writes; without a terminal say --yes, or --print to only look';
 

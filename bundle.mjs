@@ -1,0 +1,62 @@
+// Makes dist/bundle of the sources: what `troupe` runs. One file is read where hundreds were, and what is rare is in files of
+// its own, which are loaded when they are needed. dist/src has the same as single modules, for tests and for types.
+
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('dist/bundle/', import.meta.url));
+
+/** Whoever wants no plugins deletes their folder. */
+const plugins = existsSync(`${ROOT}plugins`) ? readdirSync(`${ROOT}plugins`) : [];
+
+/** What is started or loaded by its name. */
+const input = {
+  troupe: 'src/troupe.ts',
+  main: 'src/main.ts',
+  bundle: 'src/bundle.ts',
+  writer: 'src/store/writer.ts',
+  'validator-thread': 'src/asks/forms/validator-thread.ts',
+  plugin: 'src/plugin/plugin.ts',
+  module: 'src/files/module.ts',
+  ...Object.fromEntries(plugins.map((name) => [`plugins/${name}/index`, `plugins/${name}/index.ts`])),
+};
+
+/** Replaced file by file: a daemon may be running from there, and may yet load what is rare. */
+const before = existsSync(BUNDLE) ? readdirSync(BUNDLE, { recursive: true }) : [];
+for (const file of before) if (file.endsWith('.code')) rmSync(BUNDLE + file); // of the old text
+
+const bundle = await rolldown({
+  cwd: ROOT,
+  input,
+  platform: 'node',
+  // A package of native code, and two that `ws` uses where somebody has installed them.
+  external: ['better-sqlite3', 'bufferutil', 'utf-8-validate'],
+  // Not `main`, which for one package is a wrapper that cannot be followed.
+  resolve: { mainFields: ['module', 'main'] },
+});
+const { output } = await bundle.write({
+  dir: BUNDLE,
+  format: 'cjs', // Node loads it sooner than ES modules, and code can be kept for it
+  entryFileNames: '[name].cjs',
+  chunkFileNames: 'chunks/[name].cjs',
+  sourcemap: true,
+});
+await bundle.close();
+
+const made = new Set(output.flatMap(({ fileName }) => [fileName, `${fileName}.map`]));
+for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file);
+
+// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name.
+const runs = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
+const imports = /[^.\w{&]import\(/;
+const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
+const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => BUNDLE + fileName));
+const require = createRequire(import.meta.url);
+require(`${BUNDLE}bundle.cjs`).codeWhileLoading(
+  BUNDLE,
+  () => chunks.map(({ fileName }) => require(BUNDLE + fileName)),
+  (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code),
+);
