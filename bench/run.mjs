@@ -9,10 +9,11 @@ import { toolPath } from '../test/support/tools.mjs';
 import { doors } from './doors.mjs';
 import { endAll } from './processes.mjs';
 import * as core from './scenarios.mjs';
+import { starts } from './starts.mjs';
 import { tasks } from './tasks.mjs';
 import { isQuick } from './windows.mjs';
 
-const scenarios = { ...core.scenarios, ...tasks, ...doors };
+const scenarios = { ...core.scenarios, ...starts, ...tasks, ...doors };
 const wanted = process.argv.slice(2).flatMap((name) => (name === 'doors' ? Object.keys(doors) : name));
 const unknown = wanted.filter((name) => !(name in scenarios));
 if (unknown.length > 0) {

@@ -38,6 +38,7 @@ async function made() {
     rows.unshift([c, 'tasks', ...cells(whole, ['daemon', 'child', 'nats', 'loader']), round(ratio, 2)]);
     rows.unshift([c, 'bare inserts', ...alone.slice(0, 4), '', '', '', alone[4], '']);
     figures.unshift(figure(`tasks/s at c=${c}, of bare inserts`, ratio, '≥', 0.5));
+    if (c > 1) figures.push(figure(`daemon CPU a task at c=${c}`, whole.cpu.daemon, '≤', 180, 'µs'));
   }
   for (const end of [loader.end, inserts.end, remove, troupe.end]) await end();
   return {
