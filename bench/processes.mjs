@@ -47,6 +47,7 @@ export async function forked(file, env) {
 export const startLoader = (url) => loading('loader.mjs', { NATS_URL: url });
 export const startTaskLoader = (url) => loading('tasks-loader.mjs', { NATS_URL: url });
 export const startInserts = (directory) => loading('tasks-inserts.mjs', { STORE: directory });
+export const startAuditFiller = (directory) => loading('audit-filler.mjs', { STORE: directory });
 
 /**
  * `url`: http://…/mcp or ws://…; opens its sessions at once. `client` is `undici` for a client that is not ours, and `isSpread`
@@ -136,6 +137,11 @@ async function untilServersAreReady(ask, count) {
 export async function startRemote() {
   const { child, end, first } = await forked('remote.mjs', {});
   return { pid: child.pid, url: `ws://127.0.0.1:${first.port}/`, end };
+}
+
+export async function startRemoteBridge(env) {
+  const { child, end } = await forked('remote-bridge.mjs', env);
+  return { pid: child.pid, end };
 }
 
 /** How long the children alone need: started together, each asked to initialize and to list its tools. */

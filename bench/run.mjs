@@ -7,13 +7,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { toolPath } from '../test/support/tools.mjs';
 import { doors } from './doors.mjs';
+import { growth } from './growth.mjs';
 import { endAll } from './processes.mjs';
 import * as core from './scenarios.mjs';
 import { starts } from './starts.mjs';
 import { tasks } from './tasks.mjs';
 import { isQuick } from './windows.mjs';
 
-const scenarios = { ...core.scenarios, ...starts, ...tasks, ...doors };
+const scenarios = { ...core.scenarios, ...starts, ...tasks, ...doors, ...growth };
 const wanted = process.argv.slice(2).flatMap((name) => (name === 'doors' ? Object.keys(doors) : name));
 const unknown = wanted.filter((name) => !(name in scenarios));
 if (unknown.length > 0) {

@@ -234,8 +234,8 @@ async function instances() {
 }
 
 /** The bridge and troupe on one bus, troupe's own, each with one child. */
-async function pair(subjects) {
-  const troupe = await startTroupe({ servers: 1 });
+export async function pair(subjects, given) {
+  const troupe = await startTroupe({ servers: 1, ...given });
   const { daemon, child, nats } = pidsOf(await troupe.untilReady());
   const bridge = await startBridge(await troupe.url());
   const loader = await startLoader(await troupe.url());
@@ -251,4 +251,4 @@ async function pair(subjects) {
   };
 }
 
-const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });
+export const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });
