@@ -4,16 +4,16 @@
 const [WIDTH, HEIGHT] = [230, 170]; // of a panel's plot
 const [LEFT, TOP, RIGHT, BOTTOM] = [58, 58, 14, 46]; // around it
 const LEAST_DECADES = 1.2; // else noise would look like growth
-const DASHES = ['', '6 3', '2 3', '9 3 2 3'];
+const DASHES = ['', '6 3', '2 3', '9 3 2 3', '12 3'];
 
 const STYLE = `
   svg { font: 12px system-ui, sans-serif; }
   .ground { fill: #ffffff; } text { fill: #1f2328; } .axis { stroke: #59636e; } .grid { stroke: #d1d9e0; }
-  .s0 { color: #0969da; } .s1 { color: #bc4c00; } .s2 { color: #1a7f37; } .s3 { color: #8250df; }
+  .s0 { color: #0969da; } .s1 { color: #bc4c00; } .s2 { color: #1a7f37; } .s3 { color: #8250df; } .s4 { color: #bf3989; }
   .line { fill: none; stroke: currentColor; stroke-width: 2; } .dot { fill: currentColor; }
   @media (prefers-color-scheme: dark) {
     .ground { fill: #0d1117; } text { fill: #f0f6fc; } .axis { stroke: #9198a1; } .grid { stroke: #3d444d; }
-    .s0 { color: #58a6ff; } .s1 { color: #ffa657; } .s2 { color: #3fb950; } .s3 { color: #d2a8ff; }
+    .s0 { color: #58a6ff; } .s1 { color: #ffa657; } .s2 { color: #3fb950; } .s3 { color: #d2a8ff; } .s4 { color: #ff9bce; }
   }`;
 
 /** `{ title, label, panels: [{ label, series: [{ name, points: [[x, y], …] }] }] }`; `label` is that of the x axis. */
