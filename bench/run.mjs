@@ -111,10 +111,11 @@ everything else on the machine took ${foreign()}. Earlier runs stand beside it i
 The ratios compare troupe with a bare bridge of the same path (\`bridge.mjs\`: NATS subscription, id, a child's stdin,
 reply; no machines, no store, no log) in one run, on one bus, with the same child (\`child.mjs\`). The load comes from a
 raw-socket NATS client in a process of its own (\`loader.mjs\`), c calls outstanding. Windows of 500 ms take turns between
-the variants in rounds; the quietest 5 rounds of 7 count (3 of 4 where costs grow): medians for rates, latencies and the rounds' own ratios, sums
-for CPU per call (user and system time of the process, all its threads, from \`/proc\`). \`foreign\` is what everything else
-on the machine took, of one core: above 30 % the rates and ratios say little. All processes share the machine's cores, so
-a rate at c ≥ 64 is the whole machine's; CPU per call is the steadier number. Differences below 20 % are noise.
+the variants in rounds; the quietest 5 rounds of 7 count (3 of 4 where costs grow): medians for rates, latencies and the
+rounds' own ratios, sums for CPU per call (user and system time of the process, all its threads, from \`/proc\`).
+\`foreign\` is what everything else on the machine took, of one core: above 30 % the rates and ratios say little. All
+processes share the machine's cores, so a rate at c ≥ 64 is the whole machine's; CPU per call is the steadier number.
+Differences below 20 % are noise.
 
 The doors are measured in the same way, before the same child, beside a bare proxy (\`http-bridge.mjs\`: node:http, id, a
 child's stdin, answer) and beside ${await peer('supergateway')} and ${await peer('mcp-proxy')}, with their logs off. Their load comes from
