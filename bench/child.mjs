@@ -1,6 +1,6 @@
 // The cheap MCP server behind every measurement: a line splitter, JSON.parse and one write per chunk read.
-// `echo` gives its arguments' message back, `big {bytes}` a long text, `sleep {ms}` answers later, `mark {key}` writes the
-// key to the file MARKS before it answers, so that runs can be counted. TOOLS pads the list.
+// `echo` gives its arguments' message back, `big {bytes}` a long text, `sleep {ms}` answers later, `mark {key, ms}` writes
+// the key to the file MARKS before it answers, so that runs can be counted. TOOLS pads the list.
 
 import { openSync, writeSync } from 'node:fs';
 
@@ -22,15 +22,15 @@ const methods = {
   'tools/call': ({ name, arguments: args }, id) => {
     if (name === 'big') process.stdout.write(bigAnswer(id, args.bytes));
     else if (name === 'sleep') setTimeout(() => process.stdout.write(answerTo(id, text('slept'))), args.ms);
-    else if (name === 'mark') mark(id, args.key);
+    else if (name === 'mark') mark(id, args);
     else return text(args.message ?? '');
   },
 };
 
 /** On the disk before anything else: a run counts also when the process is killed before its answer. */
-function mark(id, key) {
+function mark(id, { key, ms = 5 }) {
   writeSync(marks, `${key}\n`);
-  setTimeout(() => process.stdout.write(answerTo(id, text(key))), 5);
+  setTimeout(() => process.stdout.write(answerTo(id, text(key))), ms);
 }
 
 const answerTo = (id, result) => `${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`;

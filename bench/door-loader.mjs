@@ -1,11 +1,11 @@
-// The load on a door, in a process of its own: 8 sessions at most, a closed loop of c calls spread over them.
+// The load on a door, in a process of its own: so many sessions, a closed loop of c calls spread over them.
 // Takes one job at a time from its parent: `open`, `window`, `watch`, `churn`; answers with what it saw.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { openSession } from './door-session.mjs';
 import { busyMachine, cpuOf } from './proc.mjs';
 
-const SESSIONS = 8;
+const COMING = 8; // sessions that come and go at a time
 const BREATH_MS = 5; // before a failed call is tried again
 const PATIENCE_MS = 5_000; // for answers that are still out when a watch is over
 const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in every process of the machine
@@ -14,6 +14,9 @@ const url = new URL(process.env.DOOR_URL);
 let strays = 0;
 let lastId = 0;
 let sessions = [];
+/** The session of the call that follows one at its own. */
+let nextSession;
+let lastTurn = 0;
 
 const jobs = { open, window, watch, churn };
 process.on('message', async ({ job, ...given }) => process.send(await jobs[job](given).catch(said)));
@@ -25,9 +28,11 @@ const onStray = () => {
   strays += 1;
 };
 
-async function open() {
+/** Calls stay at their session; `isSpread`: each goes to the next one in turn. */
+async function open({ count, isSpread }) {
   sessions = [];
-  for (let number = 0; number < SESSIONS; number += 1) sessions.push(await openSession(url, onStray));
+  for (let number = 0; number < count; number += 1) sessions.push(await openSession(url, onStray));
+  nextSession = isSpread ? () => sessions[lastTurn++ % sessions.length] : (own) => own;
   return {};
 }
 
@@ -122,7 +127,7 @@ async function churn({ count, subject: tool, body }) {
       await session.end(number % 2 === 0);
     }
   };
-  await Promise.all(Array.from({ length: SESSIONS }, one));
+  await Promise.all(Array.from({ length: COMING }, one));
   return { errors, failure };
 }
 
@@ -130,7 +135,8 @@ async function churn({ count, subject: tool, body }) {
 function loop({ c, mayGoOn, send, onEnd }) {
   let outstanding = c;
   return new Promise((resolve) => {
-    const again = (session) => {
+    const again = (own) => {
+      const session = nextSession(own);
       const startedAt = now();
       send(session, (outcome) => {
         onEnd(outcome, now() - startedAt, session, startedAt);
@@ -141,6 +147,6 @@ function loop({ c, mayGoOn, send, onEnd }) {
         else setTimeout(again, BREATH_MS, session);
       });
     };
-    for (let number = 0; number < c; number += 1) again(sessions[number % Math.min(SESSIONS, c)]);
+    for (let number = 0; number < c; number += 1) again(sessions[number % sessions.length]);
   });
 }

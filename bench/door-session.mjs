@@ -1,7 +1,9 @@
 // A host's session over HTTP or WebSocket, as thin as can be: opened, calls in parallel, ended politely or not.
 // `call(id, tool, args, done)`: done once with `{ ok, isLost, failure }`; a second answer to the same id is a stray.
+// With DOOR_CLIENT=undici what goes over HTTP goes through that client.
 
-import { openSocket, requestBytes } from './http-socket.mjs';
+import { Pool } from 'undici';
+import { messagesIn, openSocket, requestBytes } from './http-socket.mjs';
 import { openWebSocket } from './ws-socket.mjs';
 
 const VERSION = '2025-11-25';
@@ -23,23 +25,7 @@ async function openOverHttp(url, onStray) {
     accept: 'application/json, text/event-stream',
     'mcp-protocol-version': VERSION,
   };
-  const idle = [];
-  const all = new Set();
-  const connection = () => {
-    for (let socket = idle.pop(); socket; socket = idle.pop()) if (socket.isOpen) return socket;
-    const socket = openSocket(url);
-    all.add(socket);
-    return socket;
-  };
-  /** The connection is free again before the caller hears, since it will want one at once. */
-  const post = (body, done, method = 'POST') => {
-    const socket = connection();
-    socket.request(requestBytes(url, { method, headers, body }), (answer) => {
-      if (answer) idle.push(socket);
-      else all.delete(socket);
-      done(answer);
-    });
-  };
+  const { post, listen, close } = process.env.DOOR_CLIENT === 'undici' ? pooled(url, headers) : raw(url, headers);
   const ask = (body, method) => new Promise((resolve) => post(body, resolve, method));
 
   const opened = await ask(requestOf(0, 'initialize', INITIALIZE));
@@ -54,6 +40,34 @@ async function openOverHttp(url, onStray) {
         done(own[0] ? outcomeOf(own[0]) : { ok: false, isLost: true, failure: `HTTP ${answer?.status}` });
       });
     },
+    listen,
+    async end(isPolite) {
+      if (isPolite) await ask('', 'DELETE');
+      close();
+    },
+  };
+}
+
+/** Sockets of our own, one for each call outstanding. */
+function raw(url, headers) {
+  const idle = [];
+  const all = new Set();
+  const connection = () => {
+    for (let socket = idle.pop(); socket; socket = idle.pop()) if (socket.isOpen) return socket;
+    const socket = openSocket(url);
+    all.add(socket);
+    return socket;
+  };
+  return {
+    /** The connection is free again before the caller hears, since it will want one at once. */
+    post(body, done, method = 'POST') {
+      const socket = connection();
+      socket.request(requestBytes(url, { method, headers, body }), (answer) => {
+        if (answer) idle.push(socket);
+        else all.delete(socket);
+        done(answer);
+      });
+    },
     /** A stream for what belongs to no request; it stays open until the session ends. */
     listen() {
       const socket = openSocket(url);
@@ -63,11 +77,25 @@ async function openOverHttp(url, onStray) {
         () => {},
       );
     },
-    async end(isPolite) {
-      if (isPolite) await ask('', 'DELETE');
+    close() {
       for (const socket of all) socket.close();
     },
   };
+}
+
+/** The client that most programs on Node have, with as many connections as it wants. */
+function pooled(url, headers) {
+  const pool = new Pool(url.origin);
+  const post = (body, done, method = 'POST') =>
+    pool.request({ path: url.pathname, method, headers, body }).then(
+      async ({ statusCode: status, headers: head, body: answer }) => {
+        const text = await answer.text();
+        const isStream = /event-stream/.test(head['content-type'] ?? '');
+        done({ status, session: head['mcp-session-id'], messages: messagesIn({ isStream }, text) });
+      },
+      () => done(undefined),
+    );
+  return { post, listen() {}, close: () => void pool.destroy() };
 }
 
 async function openOverWebSocket(url, onStray) {

@@ -1,12 +1,10 @@
 // The doors for hosts, beside a bare proxy and the gateways people use, in the same run and before the same child.
 // Eight sessions with eight calls each is a busy machine of one person; one call alone is what somebody waits for.
 
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { cells, figure, round } from './figures.mjs';
 import { heldBy } from './heap.mjs';
 import * as peers from './peers.mjs';
@@ -19,7 +17,7 @@ const [SESSIONS, CALLS] = [8, 8];
 const HEAD = ['calls/s', 'p50 ms', 'p99 ms', 'gateway µs', 'children µs', 'loader µs', 'foreign'];
 const row = (figures) => cells(figures, ['daemon', 'child', 'loader']);
 
-export const doors = { http, websocket, kill, churn, shim };
+export const doors = { http, outside, websocket, kill, churn };
 
 async function http() {
   const troupe = await peers.startTroupeDoor('/mcp/s0');
@@ -43,8 +41,8 @@ async function http() {
     head: ['variant', 'c', ...HEAD, 'calls/s of troupe’s', 'child processes'],
     rows: rows.toSorted((a, b) => a[1] - b[1]),
     figures: [
-      figure('HTTP calls/s at 8 × 8, of the bare proxy', busy.against('bare proxy'), '≥', 0.7),
-      figure('HTTP added p50 alone', (alone.troupe.p50 - alone['bare proxy'].p50) * 1000, '≤', 200, 'µs'),
+      figure('HTTP calls/s at 8 × 8, of the bare proxy', busy.against('bare proxy'), '≥', 0.75),
+      figure('HTTP added p50 alone', (alone.troupe.p50 - alone['bare proxy'].p50) * 1000, '≤', 80, 'µs'),
       ...['supergateway', 'mcp-proxy'].flatMap((peer) => [
         figure(`HTTP calls/s at 8 × 8, of ${peer}`, busy.against(peer), '≥', 3),
         figure(`HTTP CPU a call at 8 × 8, of ${peer}`, busy.troupe.cpu.daemon / busy[peer].cpu.daemon, '≤', 0.25),
@@ -57,6 +55,22 @@ async function http() {
       ]),
       figure('child processes with 8 sessions', children, '≤', 1),
     ],
+  };
+}
+
+/** The same with a client that is not ours, and costs what clients cost. */
+async function outside() {
+  const variants = [
+    await variantOf(await peers.startHttpBridge(), 'undici'),
+    await variantOf(await peers.startTroupeDoor('/mcp/s0'), 'undici'),
+  ];
+  const busy = await compare(variants, load());
+  await endOf(variants);
+  return {
+    title: 'Streamable HTTP by an outside loader (undici): 8 sessions with 8 calls each',
+    head: ['variant', ...HEAD],
+    rows: variants.map(({ name }) => [name, ...row(busy[name])]),
+    figures: [figure('HTTP calls/s at 8 × 8 by an outside loader, of the bare proxy', busy.ratio, '≥', 0.95)],
   };
 }
 
@@ -75,7 +89,10 @@ async function websocket() {
     title: 'WebSocket: echo, 300 bytes; alone, and 8 sessions with 8 calls each',
     head: ['variant', 'c', ...HEAD],
     rows: rows.toSorted((a, b) => a[1] - b[1]),
-    figures: [figure('WebSocket calls/s at 8 × 8, of supergateway', busy.against('supergateway'), '≥', 1)],
+    figures: [
+      figure('WebSocket calls/s at 8 × 8, of supergateway', busy.against('supergateway'), '≥', 1),
+      figure('WebSocket CPU a call at 8 × 8', busy.troupe.cpu.daemon, '≤', 36, 'µs'),
+    ],
   };
 }
 
@@ -169,35 +186,10 @@ async function churn() {
   };
 }
 
-/** The stdio shim is started for every host: the fastest of several starts, for what else runs only ever adds. */
-async function shim() {
-  const timed = (...words) => {
-    const from = performance.now();
-    execFileSync(process.execPath, words, { stdio: 'ignore' });
-    return performance.now() - from;
-  };
-  const main = fileURLToPath(new URL('../dist/bundle/troupe.cjs', import.meta.url));
-  const [bare, ours] = [[], []];
-  for (let round = 0; round < (isQuick ? 5 : 30); round += 1) {
-    bare.push(timed('-e', '0'));
-    ours.push(timed(main, 'connect', '--help'));
-  }
-  const [alone, shimmed] = [Math.min(...bare), Math.min(...ours)];
-  return {
-    title: 'The stdio shim: from start to its first line',
-    head: ['', 'ms'],
-    rows: [
-      ['node -e 0', round(alone)],
-      ['troupe connect --help', round(shimmed)],
-    ],
-    figures: [figure('start of troupe connect, of bare Node', shimmed / alone, '≤', 2)],
-  };
-}
-
 const load = () => ({ c: SESSIONS * CALLS, body: BODY });
 
-async function variantOf({ name, url, tool = 'echo', pid, children, end }) {
-  const loader = await startDoorLoader(url);
+async function variantOf({ name, url, tool = 'echo', pid, children, end }, client) {
+  const loader = await startDoorLoader(url, { client });
   return { name, loader, subject: tool, pids: { daemon: pid, child: children() }, children, end };
 }
 

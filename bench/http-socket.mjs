@@ -95,7 +95,8 @@ function headOf(text) {
   };
 }
 
-function messagesIn({ isStream }, body) {
+/** The messages of a body, which is one or a stream of events. */
+export function messagesIn({ isStream }, body) {
   if (!isStream) return body === '' ? [] : [body];
   return body
     .split('\n')

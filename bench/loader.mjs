@@ -1,5 +1,5 @@
 // The load, in a process of its own: a closed loop of c calls outstanding over a raw NATS socket.
-// Takes one job at a time from its parent: `window`, `burst` or `watch`; answers with what it saw.
+// Takes one job at a time from its parent: `window`, `burst`, `watch` or `paced`; answers with what it saw.
 
 import { connectSocket } from './nats-socket.mjs';
 import { busyMachine, cpuOf } from './proc.mjs';
@@ -13,12 +13,12 @@ const socket = await connectSocket(process.env.NATS_URL, (sequence, reply) => on
 const since = new Float64Array(RING); // when a call was sent; 0: nobody waits under this number
 let lastSequence = 0;
 
-const jobs = { window, burst, watch };
+const jobs = { window, burst, watch, paced };
 process.on('message', async ({ job, ...given }) => process.send(await jobs[job](given)));
 process.on('disconnect', () => process.exit(0));
 process.send({ ready: true });
 
-/** c calls outstanding for warmMs + ms; counts those that end in the last ms. */
+/** c calls outstanding for warmMs + ms, on one subject or spread over several; counts those that end in the last ms. */
 async function window({ subject, body, c, warmMs, ms, pids }) {
   const sample = () => ({ at: now(), busy: busyMachine(), self: cpuOf(process.pid), cpu: pids.map(cpuOf) });
   const latencies = [];
@@ -32,7 +32,7 @@ async function window({ subject, body, c, warmMs, ms, pids }) {
   const onSuccess = (took) => {
     if (before && !after) latencies.push(took);
   };
-  const seen = await drive({ subjects: [subject], body, c, mayGoOn: () => !after, onSuccess });
+  const seen = await drive({ subjects: [subject].flat(), body, c, mayGoOn: () => !after, onSuccess });
   const sorted = Float64Array.from(latencies).sort();
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
   const cpu = after.cpu.map((each, index) => each - before.cpu[index]);
@@ -65,6 +65,36 @@ async function watch({ subject, body, c, ms }) {
   };
   const seen = await drive({ subjects: [subject], body, c, mayGoOn: () => now() < end, onSuccess });
   return { ...seen, gap };
+}
+
+/**
+ * c callers, each of which calls again `paceMs` after its answer. Every call is told, with when it was sent and answered, and
+ * what it said if it failed; each has a mark of its own in its arguments, so that runs can be counted.
+ */
+function paced({ subject, takesMs, paceMs, c, ms }) {
+  const until = now() + ms;
+  const calls = new Map();
+  const seen = { calls: [], strays: 0 };
+  const call = () => {
+    const sequence = ++lastSequence;
+    calls.set(sequence, now());
+    socket.publish(subject, sequence, `{"key":"k${sequence}","ms":${takesMs}}`);
+    socket.flush();
+  };
+  return new Promise((resolve) => {
+    let open = c;
+    onReply = (sequence, { isError, body }) => {
+      const from = calls.get(sequence);
+      calls.delete(sequence);
+      if (from === undefined)
+        seen.strays += 1; // answered twice
+      else seen.calls.push({ from, to: now(), failure: isError ? `${body}` : undefined });
+      if (from === undefined) return;
+      if (now() + paceMs < until) setTimeout(call, paceMs);
+      else if (--open === 0) resolve(seen);
+    };
+    for (let number = 0; number < c; number += 1) setTimeout(call, (number * paceMs) / c);
+  });
 }
 
 /** Keeps c calls outstanding while it may go on; ends when every call has its answer. */

@@ -12,8 +12,8 @@ import { compare, isQuick, median } from './windows.mjs';
 const BODY = JSON.stringify({ message: 'x'.repeat(300 - '{"message":""}'.length) }); // 300 bytes
 const SUBJECT = 'troupe.call.s0.echo';
 const PAGE = 100;
-const FINISHED = isQuick ? 2_000 : 100_000;
-const ROUNDS = isQuick ? 3 : 15;
+const FINISHED = isQuick ? [PAGE, 2_000] : [PAGE, 100_000, 1_000_000];
+const ROUNDS = isQuick ? 3 : 9;
 const HEAD = ['a second', 'p50 ms', 'p99 ms', 'daemon µs', 'child µs', 'nats µs', 'loader µs', 'foreign'];
 
 export const tasks = { tasks: made, finished };
@@ -38,6 +38,7 @@ async function made() {
     rows.unshift([c, 'tasks', ...cells(whole, ['daemon', 'child', 'nats', 'loader']), round(ratio, 2)]);
     rows.unshift([c, 'bare inserts', ...alone.slice(0, 4), '', '', '', alone[4], '']);
     figures.unshift(figure(`tasks/s at c=${c}, of bare inserts`, ratio, '≥', 0.5));
+    if (c > 1) figures.push(figure(`daemon CPU a task at c=${c}`, whole.cpu.daemon, '≤', 180, 'µs'));
   }
   for (const end of [loader.end, inserts.end, remove, troupe.end]) await end();
   return {
@@ -49,40 +50,77 @@ async function made() {
   };
 }
 
-/** The same questions about one page of finished tasks, and about one of a thousand. */
+/** The same questions about one page of finished tasks, and about ever more of them. */
 async function finished() {
   const variants = [];
-  for (const count of [PAGE, FINISHED]) {
+  for (const count of FINISHED) {
     const troupe = await startTroupe({ servers: 1 });
     const pids = pidsOf(await troupe.untilReady());
     const { ids, middle } = fill(troupe.state, count);
     const loader = await startTaskLoader(await troupe.url());
-    variants.push({ troupe, loader, pids, questions: questionsOf(ids, middle), took: {} });
+    variants.push({
+      name: `n${count}`,
+      troupe,
+      loader,
+      subject: SUBJECT,
+      pids,
+      questions: questionsOf(ids, middle),
+      took: {},
+    });
   }
   for (let turn = 0; turn < ROUNDS; turn += 1)
     for (const variant of variants) for (const name of Object.keys(variant.questions)) await askAll(variant, name);
-  const { small, large } = await creation(variants);
+  const busy = await compare(variants, { c: 16, body: BODY });
+  const alone = await compare(variants, { c: 1, body: BODY });
   for (const { loader, troupe } of variants) {
     await loader.end();
     await troupe.end();
   }
-  const [few, many] = variants.map(({ took }) => took);
-  const lines = Object.keys(few).map((name) => [name, median(few[name].slice(1)), median(many[name].slice(1))]);
-  lines.push(['create', small.p50, large.p50]);
+  const tables = variants.map(({ name, took }) => ({
+    asked: [
+      ...Object.entries(took).map(([question, each]) => [question, median(each.slice(1))]),
+      ['create', alone[name].p50],
+    ],
+    busy: busy[name],
+  }));
+  const [few, most] = [tables[0], tables.at(-1)];
+  const of = (what) => tables.map((table, index) => [FINISHED[index], what(table)]);
+  const counts = FINISHED.map((count) => count.toLocaleString('en'));
+  const between = `with ${counts.at(-1)} finished tasks, of that with ${counts[0]}`;
+  const requests = few.asked.map(([name], index) => ({ name, points: of(({ asked }) => asked[index][1]) }));
+  const run = [
+    ['tasks/s at c=16', ({ rate }) => rate, 1],
+    ['daemon CPU a task at c=16, µs', ({ cpu }) => cpu.daemon, 1],
+    ['p99 of creation at c=16, ms', ({ p99 }) => p99, 2],
+  ].map(([name, what, digits]) => ({ name, digits, points: of((table) => what(table.busy)) }));
   return {
-    title: `${FINISHED.toLocaleString('en')} finished tasks in the table, beside ${PAGE}: p50 of one caller`,
-    head: ['request', `with ${PAGE}, ms`, `with ${FINISHED.toLocaleString('en')}, ms`, 'ratio'],
-    rows: lines.map(([name, before, after]) => [name, round(before, 2), round(after, 2), round(after / before, 2)]),
-    figures: lines.map(([name, before, after]) =>
-      figure(
-        `${name} with ${FINISHED.toLocaleString('en')} finished tasks, of that with ${PAGE}`,
-        after / before,
-        '≤',
-        1.5,
+    title: 'Growth: finished tasks in the table',
+    head: ['', ...counts.map((count) => `with ${count}`), 'ratio'],
+    rows: [
+      ...requests.map(({ name, points }) => lineOf(`${name}, p50 of one caller, ms`, points, 2)),
+      ...run.map(({ name, points, digits }) => lineOf(name, points, digits)),
+    ],
+    chart: {
+      name: 'tasks',
+      label: 'finished tasks',
+      panels: [
+        { label: 'p50 of one caller, ms', series: requests },
+        ...run.map(({ name, points }) => ({ label: name, series: [{ name: 'run', points }] })),
+      ],
+    },
+    figures: [
+      ...few.asked.map(([name, before], index) =>
+        figure(`${name} ${between}`, most.asked[index][1] / before, '≤', 1.5),
       ),
-    ),
+      figure(`CPU a task ${between}`, most.busy.cpu.daemon / few.busy.cpu.daemon, '≤', 1.5),
+    ],
   };
 }
+
+const lineOf = (name, points, digits) => {
+  const values = points.map(([, value]) => value);
+  return [name, ...values.map((value) => round(value, digits)), round(values.at(-1) / values[0], 2)];
+};
 
 function questionsOf(ids, middle) {
   const some = Array.from({ length: PAGE }, (_, number) => ids[Math.floor((number * ids.length) / PAGE)]);
@@ -98,11 +136,5 @@ async function askAll({ loader, questions, took }, name) {
   if (failure) throw new Error(`${name}: ${failure}`);
   took[name] = [...(took[name] ?? []), median(each)];
 }
-
-const creation = (variants) =>
-  compare(
-    variants.map(({ loader, pids }, index) => ({ name: ['small', 'large'][index], loader, subject: SUBJECT, pids })),
-    { c: 1, body: BODY },
-  );
 
 const pidsOf = ({ daemon, bus, servers }) => ({ daemon: daemon.pid, child: servers[0].pid, nats: bus.pid });

@@ -13,6 +13,9 @@ const QUIET = 0.15; // of one core
 const QUIET_WITHIN_MS = 1_000;
 const LOOK_MS = 100;
 
+/** Of every round that counted: what else the machine did, of one core. */
+export const seenForeign = [];
+
 /**
  * Variants are `{ name, loader, subject, pids: { daemon, … } }`; gives the figures of each by name. `ratio` is the last
  * variant's rate over the first's, `against(name, of)` the last one's over the named one's in rate, p50, p99: medians of the
@@ -28,6 +31,7 @@ export async function compare(variants, { c, body, count = ROUNDS.count, keep = 
     rounds.push({ windows, foreign: Math.max(...windows.map((each) => each.foreign)) });
   }
   const kept = rounds.toSorted((a, b) => a.foreign - b.foreign).slice(0, keep);
+  seenForeign.push(...kept.map(({ foreign }) => foreign));
   const entries = variants.map(({ name, pids }, index) => [
     name,
     figures(
