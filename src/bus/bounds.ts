@@ -6,6 +6,7 @@
 import { ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats';
 import { errorObject, type Failure, TroupeError } from '../protocol/failures.ts';
 import { errorHeaders, HEADER_ROOM, toHeaders } from './frames.ts';
+import { LARGE_BYTES, type Sending, sendLarge } from './large.ts';
 import { isInbox } from './subjects.ts';
 
 /** What is written on the line of a message: a broker takes 4,096 bytes unless told, and does not say what it was told. */
@@ -26,7 +27,7 @@ type Options = { reply?: string; headers?: MsgHdrs };
 type Callback = (error: Error | null, msg: Msg) => void;
 type Subscribing = { readonly subject: string; readonly queue?: string; callback: Callback };
 /** What every way to publish or to subscribe ends in, that of JetStream and `msg.respond` included. */
-type Protocol = {
+type Protocol = Sending & {
   readonly info?: { readonly max_payload: number };
   publish(subject: string, payload?: Uint8Array | string, options?: Options): void;
   subscribe(subscribing: Subscribing): unknown;
@@ -47,7 +48,8 @@ export function bounded(nc: NatsConnection, options: BoundsOptions): NatsConnect
     // Between two connections nobody says how much the next broker takes, but what is published then may be sent to it.
     if (!protocol.info && sizeOf(payload, about) > HEADER_ROOM) throw NatsError.errorForCode(ErrorCode.Disconnect);
     try {
-      publish(subject, payload, about);
+      if (payload && payload.length >= LARGE_BYTES) sendLarge(protocol, () => publish(subject, payload, about));
+      else publish(subject, payload, about);
     } catch (error) {
       if (isRefused(error)) refuse(`${tooLarge(subject)} (${error.message})`);
       throw error;

@@ -126,13 +126,17 @@ function longRunEnd(bytes: Buffer, from: number): number {
   const quote = window.indexOf(QUOTE);
   const unquoted = quote < 0 ? window : window.subarray(0, quote);
   const backslash = unquoted.indexOf(BACKSLASH);
-  const size = (backslash < 0 ? unquoted.length : backslash) & ~7;
+  const size = (backslash < 0 ? unquoted.length : backslash) & ~15;
   const words = new DataView(window.buffer, window.byteOffset, size);
   let control = 0;
-  for (let at = 0; at < size; at += 8) {
-    const one = words.getInt32(at);
-    const two = words.getInt32(at + 4);
-    control |= ((one - 0x20202020) & ~one) | ((two - 0x20202020) & ~two); // the top bit of a byte: it was below 0x20
+  for (let at = 0; at < size; at += 16) {
+    const one = words.getInt32(at, true);
+    const two = words.getInt32(at + 4, true);
+    const three = words.getInt32(at + 8, true);
+    const four = words.getInt32(at + 12, true);
+    // The top bit of a byte: it was below 0x20.
+    control |= ((one - 0x20202020) & ~one) | ((two - 0x20202020) & ~two);
+    control |= ((three - 0x20202020) & ~three) | ((four - 0x20202020) & ~four);
   }
   return (control & 0x80808080) === 0 ? from + size : from;
 }

@@ -9,6 +9,7 @@ import { splitLines } from '../../protocol/lines.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import type { Store } from '../../store/store.ts';
 import { allowance } from '../../telemetry/allowance.ts';
+import { LARGE_BYTES, largePasses } from '../../world/collector.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
 import { openCage } from './cage.ts';
@@ -22,7 +23,10 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
   const stderr = readStderr(logger.child({ source: 'stderr' }));
   const lines = splitLines({
     maxBytes: settings.maxFrameBytes,
-    onLine: (line) => events.onMessage(line),
+    onLine: (line) => {
+      if (line.length >= LARGE_BYTES) largePasses(line.length);
+      events.onMessage(line);
+    },
     onTooLong: () =>
       events.onClosed(`it sent a frame of more than ${settings.maxFrameBytes} bytes (x-troupe.maxFrameBytes)`, false),
   });
