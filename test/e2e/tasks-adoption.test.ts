@@ -180,8 +180,8 @@ test('whoever adopts may die of it too: the next one goes on', async () => {
   await b.kill();
   await b.start({ TROUPE_FAILPOINT: 'task.adopted' });
   const { taskId } = await queued(survivor, id);
+  await d.kill(); // before its caller leaves, which would end the call that the task waits for
   await survivor[Symbol.asyncDispose]();
-  await d.kill();
   expect(await b.ended()).toBeUndefined();
   await d.start();
   survivor = await taskLine(join(d.state, 'control.sock'));
