@@ -64,6 +64,14 @@ describe('records', () => {
     expect(store.get('countAudit')).toEqual({ count: 5 });
   });
 
+  it('have an id that is cut where it is longer than anybody may give, or others would have no room', async () => {
+    await using dir = await scratch();
+    await using store = await opened(dir.path);
+    for (const id of ['"'.repeat(70_000), 'next']) store.note(record(id));
+    await store.flush();
+    expect(idsOf(recent(store, 2))).toEqual(['"'.repeat(1_024), 'next']);
+  });
+
   it('are recorded without being asked to, within the linger, and lost by a crash before it', async () => {
     const world = simulatedWorld();
     const store = memoryStore(world);
