@@ -49,9 +49,10 @@ await bundle.close();
 const made = new Set(output.flatMap(({ fileName }) => [fileName, `${fileName}.map`]));
 for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file);
 
-// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name.
+// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name. Comments may: types are
+// told in them that way.
 const runs = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
-const imports = /[^.\w{&]import\(/;
+const imports = /^(?!\s*\/?\*).*(?<![.\w])import\(/m;
 const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
 const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => BUNDLE + fileName));
 const require = createRequire(import.meta.url);
