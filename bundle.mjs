@@ -26,7 +26,7 @@ const input = {
 
 /** Replaced file by file: a daemon may be running from there, and may yet load what is rare. */
 const before = existsSync(BUNDLE) ? readdirSync(BUNDLE, { recursive: true }) : [];
-for (const file of before) if (file.endsWith('.code')) rmSync(BUNDLE + file); // of the old text
+for (const file of before) if (file.endsWith('.code')) rmSync(BUNDLE + file, { force: true }); // of the old text
 
 const bundle = await rolldown({
   cwd: ROOT,
@@ -47,11 +47,12 @@ const { output } = await bundle.write({
 await bundle.close();
 
 const made = new Set(output.flatMap(({ fileName }) => [fileName, `${fileName}.map`]));
-for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file);
+for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file, { force: true });
 
-// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name.
+// What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name. Comments may: types are
+// told in them that way.
 const runs = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
-const imports = /[^.\w{&]import\(/;
+const imports = /^(?!\s*\/?\*).*(?<![.\w])import\(/m;
 const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
 const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => BUNDLE + fileName));
 const require = createRequire(import.meta.url);

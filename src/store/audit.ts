@@ -23,12 +23,14 @@ export type AuditRecord = {
 };
 
 const PAGE_BYTES = 65_536;
-/** The numbers, brackets and commas of a record. */
-const RECORD_ROOM = 128;
+/** More than any door takes. A record that is larger than its page would be cut, and make all others unreadable. */
+const MAX_ID_CHARACTERS = 1_024;
 /** What many records are about is bounded too: names may be long, and no two alike. */
 const MAX_ABOUT_CHARACTERS = 262_144;
 /** The bytes of one character in JSON. */
 const MAX_ESCAPED = 6;
+/** Its id, and the numbers, brackets and commas. */
+const RECORD_ROOM = MAX_ID_CHARACTERS * MAX_ESCAPED + 128;
 
 /** A record waits no longer for its page to be full. */
 export const LINGER_MS = 100;
@@ -47,7 +49,7 @@ export class Audit {
   }
 
   note(record: AuditRecord): void {
-    if (!this.#page.hasRoom(record)) this.turn();
+    if (!this.#page.hasRoom) this.turn();
     this.#page.add(record);
     this.#stopLingering ??= this.#world.after(LINGER_MS, () => this.turn());
   }
@@ -79,11 +81,9 @@ class Page {
     return this.#count;
   }
 
-  hasRoom({ requestId }: AuditRecord): boolean {
-    return (
-      this.#length + requestId.length * MAX_ESCAPED + RECORD_ROOM <= PAGE_BYTES &&
-      this.#aboutCharacters <= MAX_ABOUT_CHARACTERS
-    );
+  /** For one more, whatever it says. */
+  get hasRoom(): boolean {
+    return this.#length + RECORD_ROOM <= PAGE_BYTES && this.#aboutCharacters <= MAX_ABOUT_CHARACTERS;
   }
 
   /** Byte by byte: a text made of eleven parts, only to be copied, took twice the time. */
@@ -97,7 +97,7 @@ class Page {
     this.#put(COMMA);
     this.#integer(at - this.#firstAt);
     this.#put(COMMA);
-    this.#text(record.requestId);
+    this.#text(record.requestId.slice(0, MAX_ID_CHARACTERS));
     this.#put(COMMA);
     this.#integer(record.micros);
     this.#put(COMMA);

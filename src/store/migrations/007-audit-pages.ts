@@ -30,11 +30,13 @@ export const auditPages = `
     id
   FROM audit_rows;
 
-  -- An older daemon on the same file still adds rows.
+  -- An older daemon on the same file still adds rows, which follow on the pages that are there.
   CREATE TRIGGER audit_of_an_older_daemon INSTEAD OF INSERT ON audit BEGIN
-    INSERT INTO audit_rows (at, daemon, door, principal, request_id, server, method, name, outcome, code, error,
+    INSERT INTO audit_rows (id, at, daemon, door, principal, request_id, server, method, name, outcome, code, error,
       duration_us, bytes_in, bytes_out)
-    VALUES (NEW.at, NEW.daemon, NEW.door, NEW.principal, NEW.request_id, NEW.server, NEW.method, NEW.name, NEW.outcome, NEW.code,
-      NEW.error, NEW.duration_us, NEW.bytes_in, NEW.bytes_out);
+    SELECT 1 + max(coalesce((SELECT max(id) FROM audit_rows), 0),
+        coalesce((SELECT id + count - 1 FROM audit_pages ORDER BY id DESC LIMIT 1), 0)),
+      NEW.at, NEW.daemon, NEW.door, NEW.principal, NEW.request_id, NEW.server, NEW.method, NEW.name, NEW.outcome, NEW.code,
+      NEW.error, NEW.duration_us, NEW.bytes_in, NEW.bytes_out;
   END;
 `;
