@@ -127,7 +127,7 @@ function watchHome(lock: Lock, onGone: () => void): NodeJS.Timeout {
 function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
   const onFault = (error: unknown) => {
     logger.fatal(
-      { stack: error instanceof Error && error.stack ? inSources(error.stack) : undefined },
+      { stack: error instanceof Error && typeof error.stack === 'string' ? inSources(error.stack) : undefined },
       sentence(error),
     );
     crash(`a bug in troupe: ${sentence(error)}`);

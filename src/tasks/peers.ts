@@ -31,9 +31,10 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
 
   function take(data: Uint8Array): void {
     if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
-    const { from, ids, progress } = JSON.parse(Buffer.from(data).toString());
-    if (from === owner || !Array.isArray(ids)) return;
-    for (const id of ids) if (typeof id === 'string') onTold(id, progress);
+    // Daemons before 0.7 name one task in a message, as `id`.
+    const { from, id, ids = [id], progress } = JSON.parse(Buffer.from(data).toString());
+    if (from === owner || !Array.isArray(ids) || ids.length > MAX_IDS) return;
+    for (const each of ids) if (typeof each === 'string') onTold(each, progress);
   }
 
   function publish(): void {

@@ -6,8 +6,13 @@ import { SourceMap } from 'node:module';
 import { dirname, join } from 'node:path';
 
 export function inSources(stack: string): string {
+  const maps = new Map<string, SourceMap | undefined>();
+  const known = (file: string): SourceMap | undefined => {
+    if (!maps.has(file)) maps.set(file, mapOf(file));
+    return maps.get(file);
+  };
   return stack.replaceAll(/(\/[^\s():]+\.cjs):(\d+):(\d+)/g, (place, file: string, line: string, column: string) => {
-    const found = mapOf(file)?.findEntry(Number(line) - 1, Number(column) - 1);
+    const found = known(file)?.findEntry(Number(line) - 1, Number(column) - 1);
     if (!found || !('originalSource' in found)) return place;
     return `${join(dirname(file), found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
   });
