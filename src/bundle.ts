@@ -5,12 +5,18 @@ import { readFileSync } from 'node:fs';
 import { createRequire, wrap } from 'node:module';
 import { dirname } from 'node:path';
 import { Script } from 'node:vm';
+import { underUsualFlags } from './world/young.ts';
 
 type Loaded = { exports: unknown; require(id: string): unknown };
 type Handlers = Record<string, (module: Loaded, file: string) => void>;
 
 /** How Node loads a file for `require`, by the ending of its name. */
 const { extensions } = createRequire(import.meta.url) as unknown as { extensions: Handlers };
+
+/** What Node puts around the text of a module. */
+const [BEFORE, AFTER] = wrap('@')
+  .split('@')
+  .map((text) => Buffer.from(text)) as [Buffer, Buffer];
 
 export function loadWithCode(folder: string): void {
   const usual = extensions['.js'] as Handlers[string];
@@ -32,8 +38,9 @@ export function codeWhileLoading(folder: string, load: () => void, keep: (file: 
 }
 
 function run(module: Loaded, file: string, cachedData?: Buffer): Script {
-  const text = wrap(readFileSync(file, 'utf8').replace(/^#!.*/, ''));
-  const script = new Script(text, { filename: file, ...(cachedData && { cachedData }) });
+  // As one piece: joined as strings V8 would copy them again.
+  const text = Buffer.concat([BEFORE, readFileSync(file), AFTER]).toString();
+  const script = underUsualFlags(() => new Script(text, { filename: file, ...(cachedData && { cachedData }) }));
   const require = (id: string) => module.require(id);
   script.runInThisContext().call(module.exports, module.exports, require, module, file, dirname(file));
   return script;

@@ -2,6 +2,7 @@
 // starts fast.
 
 import { type Argument, Command } from 'commander';
+import { holdYoung } from '../world/young.ts';
 import type { Kind } from './calls/definition.ts';
 import type { Cli } from './verb.ts';
 
@@ -56,7 +57,10 @@ function daemonVerbs(program: Command, verb: Verb, run: Action): void {
     .option('--config <file>', 'the configuration to run')
     .option('--http <address>', 'where hosts come in: HOST:PORT, a port (0 picks one), or off')
     .option('--detach', 'run in the background; returns when the daemon is ready')
-    .action((options) => run(async (cli) => (await import('./daemon/up.ts')).up(cli, options)));
+    .action((options) => {
+      holdYoung(); // before most of the daemon is loaded
+      return run(async (cli) => (await import('./daemon/up.ts')).up(cli, options));
+    });
   verb('down', 'drain and stop')
     .option('--all', 'every daemon on the state directory')
     .action((options) => run(async (cli) => (await import('./daemon/down.ts')).down(cli, options)));

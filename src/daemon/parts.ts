@@ -30,6 +30,8 @@ import { createServing, type Serving } from './serving.ts';
 /** What exists once its part is open. */
 type Built = {
   store: Store;
+  /** When what earlier lives left is ended, and this life is written down. */
+  alone: Promise<void>;
   /** Takes back that this life is written down. */
   forgetLife: () => void;
   clock: Clock;
@@ -101,15 +103,22 @@ export function actorsOf(assembly: Assembly) {
   };
 }
 
-async function openStorePart({ paths, mark, log: { logger }, built }: Assembly): Promise<void> {
+async function openStorePart(assembly: Assembly): Promise<void> {
+  const { paths, log, built } = assembly;
+  const { logger } = log;
   const store = await openStore(paths.database, { onFault: (write, why) => logger.error(`${write}: ${why}`) });
   built.store = store;
   store.onHealth(({ state, message }) =>
     logger[state === 'ready' || state === 'closed' ? 'info' : 'error']({ store: state }, message),
   );
   built.clock = await openClock(store);
+  built.alone = endEarlierLives(assembly, store);
+  built.alone.catch(() => {}); // is told to whoever waits for it, before servers are started
+}
+
+async function endEarlierLives({ paths, mark, log, built }: Assembly, store: Store): Promise<void> {
   const swept = await sweepLeftovers(store, paths);
-  if (swept.length > 0) logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
+  if (swept.length > 0) log.logger.warn({ swept }, 'ended processes that an earlier daemon had left behind');
   built.forgetLife = await noteLife(store, paths.lock, mark);
 }
 
@@ -178,6 +187,7 @@ async function openServers(assembly: Assembly): Promise<void> {
   fleet.start();
   await serving.prepare(config.servers);
   await serving.asking.start();
+  await part('alone');
   for (const server of config.servers) fleet.launch(server);
   await serving.tasking.start();
 }

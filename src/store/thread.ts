@@ -4,6 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import { type FailureCode, TroupeError } from '../protocol/failures.ts';
 import { bundled } from '../protocol/version.ts';
+import { holdYoungStill } from '../world/young.ts';
 import type { Packed } from './packed.ts';
 import type { Health } from './port.ts';
 
@@ -68,6 +69,7 @@ export async function startThread(
   onEnd: (why: string) => void,
 ): Promise<Thread> {
   const worker = newWorker(settings);
+  worker.once('online', holdYoungStill);
   let why = 'it ended';
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   worker.on('error', (error) => {

@@ -8,6 +8,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { isHttpFlag } from '../../config/http.ts';
 import { openOwn, ownDirectory } from '../../files/own.ts';
 import { sentence, TroupeError } from '../../protocol/failures.ts';
+import { letYoungGrow } from '../../world/young.ts';
 import { flat } from '../terminal/table.ts';
 import { type Cli, INTERRUPTED, OK, type Output, usage } from '../verb.ts';
 import { type Status, statusOf, untilGone } from './running.ts';
@@ -15,6 +16,8 @@ import { troubleText } from './trouble.ts';
 
 const DRAIN_MS = 60_000;
 const ANSWER_MS = 10_000;
+/** Longer than fifty servers take. */
+const START_MS = 3_000;
 
 export async function up(cli: Cli, options: UpOptions): Promise<number> {
   if (options.http !== undefined && !isHttpFlag(options.http))
@@ -44,6 +47,7 @@ async function foreground({ output, env, paths }: Cli, { http }: UpOptions): Pro
   const complain = (line: string): void => void process.stderr.write(`troupe: ${line}\n`);
   const daemon = await runDaemon({ paths, env, announce, complain, ...(http !== undefined && { http }) });
   signals.pass(() => daemon.stop());
+  setTimeout(letYoungGrow, START_MS).unref();
   daemon.ready.then(
     () => output.json && output.print(JSON.stringify({ started: true, daemon: { pid: process.pid } })),
     () => {}, // `stopped` tells how it ended
