@@ -31,7 +31,7 @@ export type CallsOptions = {
   readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
-  readonly interests: { readonly isTold: boolean };
+  readonly interests: { isTold(): boolean };
   /** What has to be in place before that server is called; undefined when it is. */
   readonly ready: (server: string) => Promise<unknown> | undefined;
   readonly isLoud: (server: string, level: string) => boolean;
@@ -75,7 +75,7 @@ export function createCalls(options: CallsOptions) {
       principal,
       door,
       holder: session,
-      isBound: interests.isTold,
+      isBound: interests.isTold(),
       ...(awaited && { ready: awaited }),
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
