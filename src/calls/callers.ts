@@ -5,6 +5,7 @@ import type { World } from '../world/world.ts';
 import type { Call } from './call.ts';
 
 export type Caller = Pick<Call, 'principal' | 'holder'>;
+type Settled = { readonly by: Caller; at: number };
 
 /** As long as a call may last at all, if nothing else is configured. */
 const ABANDONED_MS = 600_000;
@@ -13,8 +14,8 @@ const MAX_ABANDONED = 1_000;
 export class Callers {
   readonly #world: World;
   /** The last caller who was answered, and the last one before that who is somebody else. */
-  #last: { readonly by: Caller; readonly at: number } | undefined;
-  #before: { readonly by: Caller; readonly at: number } | undefined;
+  #last: Settled | undefined;
+  #before: Settled | undefined;
   /** By our id of the call. */
   readonly #abandoned = new Map<string, { readonly by: Caller; readonly until: number }>();
 
@@ -23,8 +24,12 @@ export class Callers {
   }
 
   settled(by: Caller, at: number): void {
-    if (this.#last && !isSame(by, this.#last.by)) this.#before = this.#last;
-    this.#last = { by, at };
+    if (this.#last && isSame(by, this.#last.by)) {
+      this.#last.at = at;
+      return;
+    }
+    this.#before = this.#last;
+    this.#last = { by: callerOf(by), at };
   }
 
   /** A line that the server logs just after an answer is about the call that it has answered. */
@@ -34,11 +39,10 @@ export class Callers {
   }
 
   /** The call was cancelled or is out of time. The server may not have noticed, and may still ask on its behalf. */
-  abandon(id: string, { principal, holder }: Caller): void {
+  abandon(id: string, by: Caller): void {
     const [oldest] = this.#abandoned.keys();
     if (this.#abandoned.size >= MAX_ABANDONED && oldest !== undefined) this.#abandoned.delete(oldest);
-    const by = holder === undefined ? { principal } : { principal, holder };
-    this.#abandoned.set(id, { by, until: this.#world.now() + ABANDONED_MS });
+    this.#abandoned.set(id, { by: callerOf(by), until: this.#world.now() + ABANDONED_MS });
   }
 
   /** The server has answered an abandoned call after all. */
@@ -57,5 +61,9 @@ export class Callers {
     return [...this.#abandoned.values()].map(({ by }) => by);
   }
 }
+
+/** A call itself would be kept with all that hangs on it until the server answers another one. */
+const callerOf = ({ principal, holder }: Caller): Caller =>
+  holder === undefined ? { principal } : { principal, holder };
 
 const isSame = (a: Caller, b: Caller): boolean => a.principal === b.principal && a.holder === b.holder;

@@ -1,6 +1,7 @@
 // The messages of a host whose session is open, whatever connection they come over: each request is answered exactly once, a
 // batch as one, and a session that throws is a fault of ours, which costs that one request and nothing else.
 
+import { Transients } from '../calls/transients.ts';
 import { errorFrame } from '../protocol/compose.ts';
 import { codecOf } from '../protocol/eras.ts';
 import { errorObject, type Failure, failureOf } from '../protocol/failures.ts';
@@ -29,7 +30,7 @@ export const ENDED: Failure = {
 
 export function createAnswers({ send, onFault, onAnswered, isAbsent }: AnswersOptions) {
   /** Ids of requests that are not answered yet, as raw JSON. */
-  const inFlight = new Set<string>();
+  const inFlight = new Transients<string, string>();
   let refusal: Failure | undefined;
 
   function take(session: HostSession, frame: Frame): void {
@@ -39,7 +40,7 @@ export function createAnswers({ send, onFault, onAnswered, isAbsent }: AnswersOp
     const refused = refusedFrame(frame);
     if (refused) return send(refused);
     const { id } = frame;
-    inFlight.add(id);
+    inFlight.set(id, id);
     const answer = (response: Buffer): void => {
       if (!inFlight.delete(id)) return;
       send(response);
@@ -59,7 +60,10 @@ export function createAnswers({ send, onFault, onAnswered, isAbsent }: AnswersOp
     takeApart(frames, { tell: send, answer, isAbsent }, (frame, to) => {
       const refused = frame.kind === 'request' && refusedFrame(frame);
       if (refused) return to.answer(refused);
-      if (frame.kind === 'request') inFlight.add(ids[ids.push(frame.id) - 1] as string);
+      if (frame.kind === 'request') {
+        ids.push(frame.id);
+        inFlight.set(frame.id, frame.id);
+      }
       handTo(session, frame, to, onFault);
     });
   }
@@ -74,7 +78,7 @@ export function createAnswers({ send, onFault, onAnswered, isAbsent }: AnswersOp
 
   return {
     take,
-    inFlight: inFlight as ReadonlySet<string>,
+    inFlight: inFlight as Iterable<string> & { readonly size: number },
     /** From now on every request is answered with this. */
     refuse(failure: Failure): void {
       refusal = failure;

@@ -32,7 +32,7 @@ export type ConnectionOptions = {
 export type Connection = {
   /** One message of the host, or a batch of them, and how large it was. */
   take(frame: Frame, bytes: number): void;
-  readonly isOpen: boolean;
+  isOpen(): boolean;
   /** No further request is accepted; resolves when those in flight are answered. */
   drain(): Promise<void>;
   /** The session ends after its last call, unless it is kept for the host to come back to. */
@@ -84,9 +84,7 @@ export function serveConnection(options: ConnectionOptions): Connection {
   if (options.resumed) enter(state, options.resumed);
   return {
     take: (frame, bytes) => take(state, frame, bytes),
-    get isOpen() {
-      return state.session !== undefined;
-    },
+    isOpen: () => state.session !== undefined,
     drain() {
       state.isStopping = true;
       state.answers.refuse(STOPPING);

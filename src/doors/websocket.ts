@@ -147,7 +147,7 @@ function beat(peer: Peer): void {
   peer.silentBeats += 1;
   peer.beats += 1;
   if (peer.silentBeats > MISSED_BEATS) return ws.terminate();
-  if (!connection.isOpen && peer.beats > BEATS_TO_OPEN) return ws.close(CLOSE.policy, 'nothing was initialized');
+  if (!connection.isOpen() && peer.beats > BEATS_TO_OPEN) return ws.close(CLOSE.policy, 'nothing was initialized');
   ws.ping();
 }
 

@@ -2,6 +2,7 @@
 // the line of that very request.
 
 import { type Ask, type Call, NEVER_TOLD } from '../calls/call.ts';
+import { Transients } from '../calls/transients.ts';
 import type { View } from '../catalog/view.ts';
 import { errorFrame, resultFrame } from '../protocol/compose.ts';
 import { withTextAt } from '../protocol/edit.ts';
@@ -30,7 +31,7 @@ export type CallsOptions = {
   readonly presence: Presence;
   readonly view: () => View;
   readonly questions: Questions;
-  readonly interests: { readonly isTold: boolean };
+  readonly interests: { isTold(): boolean };
   /** What has to be in place before that server is called; undefined when it is. */
   readonly ready: (server: string) => Promise<unknown> | undefined;
   readonly isLoud: (server: string, level: string) => boolean;
@@ -43,7 +44,7 @@ export function createCalls(options: CallsOptions) {
   const { id: session, principal, door, era, scope } = identity;
   const { hasTasks } = codecOf(era);
   /** By the host's id of the request, our own id of the call. */
-  const inFlight = new Map<string, string>();
+  const inFlight = new Transients<string, string>();
   const prefix = sessionHolder(session).slice(8);
   let sequence = 0;
 
@@ -74,7 +75,7 @@ export function createCalls(options: CallsOptions) {
       principal,
       door,
       holder: session,
-      isBound: interests.isTold,
+      isBound: interests.isTold(),
       ...(awaited && { ready: awaited }),
       isCancellable: true,
       handlesUrls: questions.handlesUrls,
@@ -134,7 +135,7 @@ export function createCalls(options: CallsOptions) {
       if (requestId !== undefined) ports.fleet.callerIs(where, principal, requestId);
     },
     cancelAll(why: string): void {
-      for (const id of [...inFlight.keys()]) this.cancel(id, why);
+      for (const requestId of inFlight) ports.fleet.cancel(principal, requestId, why);
     },
   };
 }

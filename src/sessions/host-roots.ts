@@ -98,9 +98,7 @@ export function createHostRoots(options: HostRootsOptions) {
       if (isDue && asksOnRequests && waitMs() <= 0) ask((frame) => line.tell(frame));
     },
     /** Resolves when the host has answered, or has had its time to; undefined while it is not asked. */
-    get known(): Promise<void> | undefined {
-      return awaited?.promise;
-    },
+    known: (): Promise<void> | undefined => awaited?.promise,
     /** False for an answer to nothing that was asked here. */
     answered(id: string, answer: Answer): boolean {
       if (id !== open) return id.startsWith(prefix);

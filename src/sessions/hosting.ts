@@ -161,7 +161,10 @@ function createNews(world: World, sessions: () => Iterable<LocalSession>, onTrou
     },
     task: (session: LocalSession, about: Omit<TaskNews, 'session'>): void => attempt(() => session.tellTask(about)),
     levelsFor: (member: Member) =>
-      [...sessions()].flatMap((session) => (session.level && session.isServedBy(member) ? [session.level] : [])),
+      [...sessions()].flatMap((session) => {
+        const level = session.level();
+        return level && session.isServedBy(member) ? [level] : [];
+      }),
     close: () => stopGathering?.(),
   };
 }

@@ -99,16 +99,11 @@ export function createInterests(ports: SessionPorts, viewer: Viewer, first: Leve
       await Promise.allSettled([...subscriptions.values()].map(({ server, uri }) => forget(server, uri)));
       if (level) for (const each of scopes.members(viewer)) setLevels(each);
     },
-    get level() {
-      return level;
-    },
-    get count() {
-      return subscriptions.size;
-    },
+    level: (): Level | undefined => level,
+    /** How many resources it listens to. */
+    count: (): number => subscriptions.size,
     /** Whether a server was told something that holds for one connection of it. */
-    get isTold() {
-      return level !== undefined || subscriptions.size > 0;
-    },
+    isTold: (): boolean => level !== undefined || subscriptions.size > 0,
   };
 }
 

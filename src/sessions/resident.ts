@@ -218,7 +218,7 @@ function wake(resident: Resident): void {
   timer.wakesAt = NEVER;
   if (leftMs > 0) return sleep(resident, leftMs);
   try {
-    const isNeeded = timer.event === 'rested' && home.idleMs > REST_MS && session.isNeeded;
+    const isNeeded = timer.event === 'rested' && home.idleMs > REST_MS && session.isNeeded();
     send(resident, isNeeded ? 'needed' : timer.event);
   } catch (error) {
     home.onTrouble(error);

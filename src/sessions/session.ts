@@ -79,13 +79,11 @@ export function createLocalSession(ports: SessionPorts, identity: Identity, pres
       hostRoots.due(); // the roots may have changed while the session was not in this daemon's memory
       return interests.restore();
     },
-    get level() {
-      return interests.level;
-    },
+    level: interests.level,
     /** Whether it listens to something, or a server keeps a process for it alone. */
-    get isNeeded() {
+    isNeeded(): boolean {
       const own = sessionHolder(session);
-      return interests.count > 0 || ports.scopes.members(viewer).some(({ principal: whose }) => whose === own);
+      return interests.count() > 0 || ports.scopes.members(viewer).some(({ principal: whose }) => whose === own);
     },
     /** Requests in flight are cancelled, since no host will read the answers; tasks go on. */
     async dispose(why: string): Promise<void> {
@@ -111,14 +109,14 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   const interests = createInterests(ports, viewer, identity.level);
   /** A host that never asked for a level hears what the server was configured to say, whatever other hosts have asked for. */
   const isLoud = (server: string, level: string): boolean =>
-    isLoudEnough(level, interests.level ?? fleet.member(server)?.config.settings.logLevel);
+    isLoudEnough(level, interests.level() ?? fleet.member(server)?.config.settings.logLevel);
   const hostRoots = createHostRoots({
     ...{ world, roots, identity, connection },
-    warn: (frame) => !hearsLogs() || !isLoudEnough('warning', interests.level) || heard(frame),
+    warn: (frame) => !hearsLogs() || !isLoudEnough('warning', interests.level()) || heard(frame),
   });
   /** The roots of the host, and the server's knowledge of them. */
   const ready = (server: string): Promise<void> | undefined =>
-    hostRoots.known?.then(() => rootsTold(ports, viewer, [server]));
+    hostRoots.known()?.then(() => rootsTold(ports, viewer, [server]));
   const heard = (frame: Buffer): boolean => {
     if (hasListener()) deliver(frame);
     return hasListener();
@@ -172,7 +170,7 @@ function perform(parts: Parts, method: string, params: Buffer, beginning: Beginn
   const { tasks, calls, lists, interests, view } = parts;
   const { verb, lists: listed, mayBeTask } = rowOf(method) ?? {};
   if (verb && mayBeTask && tasks.isWanted(params)) {
-    const { known } = parts.hostRoots;
+    const known = parts.hostRoots.known();
     return known ? known.then(() => rootsToldToAll(parts)).then(() => tasks.create(params)) : tasks.create(params);
   }
   if (verb) return void calls.begin(method, params, beginning);

@@ -32,7 +32,7 @@ export function serverFor({ world, timing, maxConnections }: ListeningOptions): 
     keepAlive: true,
   });
   const room = keepRoom(server, maxConnections, world);
-  server.on('clientError', (error, socket) => hangUp(socket, room.newest(socket), statusOf(error)));
+  server.on('clientError', (error, socket) => hangUp(socket, room.response(socket), statusOf(error)));
   return { server, room };
 }
 

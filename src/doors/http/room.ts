@@ -10,13 +10,16 @@ import type { World } from '../../world/world.ts';
 export type Room = {
   /** Whether there was no room for that connection: whatever it asks for, it hears that. */
   isRefused(socket: Duplex): boolean;
-  /** The newest response on that connection. */
-  newest(socket: Duplex): ServerResponse | undefined;
+  /** The response that the connection is busy with; of several, the newest. */
+  response(socket: Duplex): ServerResponse | undefined;
   readonly count: number;
 };
 
-/** A connection, and when it came or was last asked something. */
-type Guest = { since: number; response: ServerResponse | undefined };
+/**
+ * A connection, when it came or was last asked something, and the response that is not over yet. Of one that is over nothing is
+ * kept: with many connections each would be held until long after it could have been forgotten.
+ */
+type Guest = { since: number; hasAsked: boolean; response: ServerResponse | undefined; readonly over: () => void };
 
 /**
  * A head that takes longer to arrive has no right to be waited for while others wait, and no connection goes before those: else
@@ -37,7 +40,7 @@ export function keepRoom(server: Server, most: number, world: World): Room {
 
   server.on('connection', (socket: Socket) => {
     if (guests.has(socket)) return; // it comes back from a request for another protocol
-    guests.set(socket, { since: world.now(), response: undefined });
+    guests.set(socket, newGuest(world.now()));
     socket.once('close', () => guests.delete(socket));
     if (guests.size <= most) return;
     const leaving = leastNeeded(guests, socket, world.now());
@@ -52,27 +55,41 @@ export function keepRoom(server: Server, most: number, world: World): Room {
     const guest = guests.get(socket);
     if (!guest) return;
     guest.since = world.now();
+    guest.hasAsked = true;
     guest.response = response;
+    response.on('close', guest.over);
     guests.delete(socket);
     guests.set(socket, guest);
   });
 
   return {
     isRefused: (socket) => refused.has(socket),
-    newest: (socket) => guests.get(socket)?.response,
+    response: (socket) => guests.get(socket)?.response,
     get count() {
       return guests.size;
     },
   };
 }
 
+function newGuest(since: number): Guest {
+  const guest: Guest = {
+    since,
+    hasAsked: false,
+    response: undefined,
+    over() {
+      if (guest.response?.writableFinished) guest.response = undefined;
+    },
+  };
+  return guest;
+}
+
 /** Undefined when somebody works on every connection. One that became a WebSocket is at work for as long as it is there. */
 function leastNeeded(guests: ReadonlyMap<Duplex, Guest>, newest: Duplex, now: number): Duplex | undefined {
   let resting: Duplex | undefined;
   let silent: Duplex | undefined;
-  for (const [socket, { since, response }] of guests) {
+  for (const [socket, { since, hasAsked, response }] of guests) {
     if (socket === newest || isUpgraded(socket)) continue;
-    if (response) resting ??= response.writableFinished ? socket : undefined;
+    if (hasAsked) resting ??= !response || response.writableFinished ? socket : undefined;
     else if (now - since > SLOW_HEAD_MS) return socket;
     else if ((socket as Socket).bytesRead === 0) silent ??= socket;
   }
