@@ -1,7 +1,7 @@
 // How V8 collects garbage while megabytes pass by. It counts the memory of buffers like that of old objects, so buffers that live for
 // milliseconds make it mark the whole heap on all its threads, over and over, ahead of the shortage that it expects. The
 // shortage does not come: a collection of young objects frees them. So while much passes, and the heap is so small that
-// marking it at once is a short pause, V8 is told not to begin ahead of time (ADR 44).
+// marking it at once is a short pause, V8 is told not to begin ahead of time (ADR 39).
 
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { realWorld, type World } from './world.ts';

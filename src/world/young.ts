@@ -1,5 +1,5 @@
 // How much room V8 gives to young objects. It doubles that whenever many of them have lived on, which at the start of the daemon
-// nearly all do, and does not take it back: 12 MB that are hardly used again. So it waits until the start is over (ADR 43).
+// nearly all do, and does not take it back: 12 MB that are hardly used again. So it waits until the start is over (ADR 38).
 
 /** Not imported: that takes a millisecond, and every verb loads this file. */
 const growBy = (factor: number): void =>
