@@ -3,12 +3,11 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { openSession } from './door-session.mjs';
-import { busyMachine, cpuOf } from './proc.mjs';
+import { measured, now } from './measured.mjs';
 
 const COMING = 8; // sessions that come and go at a time
 const BREATH_MS = 5; // before a failed call is tried again
 const PATIENCE_MS = 5_000; // for answers that are still out when a watch is over
-const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in every process of the machine
 
 const url = new URL(process.env.DOOR_URL);
 let strays = 0;
@@ -38,46 +37,21 @@ async function open({ count, isSpread }) {
 
 /** c calls outstanding for warmMs + ms; counts those that end in the last ms. */
 async function window({ subject: tool, body, c, warmMs, ms, pids }) {
-  const sample = () => ({ at: now(), busy: busyMachine(), self: cpuOf(process.pid), cpu: pids.map(cpuOf) });
-  const latencies = [];
-  let [before, after] = [];
-  setTimeout(() => {
-    before = sample();
-  }, warmMs);
-  setTimeout(() => {
-    after = sample();
-  }, warmMs + ms);
   const seen = { errors: 0, failure: undefined };
   const straysBefore = strays;
-  await loop({
-    c,
-    mayGoOn: () => !after,
-    send: (session, done) => session.call(++lastId, tool, body, done),
-    onEnd({ ok, failure }, took) {
-      if (ok && before && !after) latencies.push(took);
-      if (ok) return;
-      seen.errors += 1;
-      seen.failure = failure;
-    },
-  });
-  const sorted = Float64Array.from(latencies).sort();
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
-  const cpu = after.cpu.map((each, index) => each - before.cpu[index]);
-  const self = after.self - before.self;
-  const wallMs = after.at - before.at;
-  const ours = cpu.reduce((sum, each) => sum + each, self);
-  const foreign = (after.busy - before.busy - ours) / (wallMs * 1000);
-  return {
-    ops: sorted.length,
-    wallMs,
-    p50: at(0.5),
-    p99: at(0.99),
-    cpu,
-    self,
-    foreign,
-    ...seen,
-    strays: strays - straysBefore,
-  };
+  const found = await measured({ warmMs, ms, pids }, ({ mayGoOn, took }) =>
+    loop({
+      c,
+      mayGoOn,
+      send: (session, done) => session.call(++lastId, tool, body, done),
+      onEnd({ ok, failure }, latency) {
+        if (ok) return took(latency);
+        seen.errors += 1;
+        seen.failure = failure;
+      },
+    }),
+  );
+  return { ...found, ...seen, strays: strays - straysBefore };
 }
 
 /**

@@ -1,12 +1,11 @@
 // The load, in a process of its own: a closed loop of c calls outstanding over a raw NATS socket.
 // Takes one job at a time from its parent: `window`, `burst`, `watch` or `paced`; answers with what it saw.
 
+import { measured, now } from './measured.mjs';
 import { connectSocket } from './nats-socket.mjs';
-import { busyMachine, cpuOf } from './proc.mjs';
 
 const RING = 1 << 16;
 const BREATH_MS = 2; // before a failed call is tried again
-const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in every process of the machine
 
 let onReply = () => {};
 const socket = await connectSocket(process.env.NATS_URL, (sequence, reply) => onReply(sequence, reply));
@@ -19,28 +18,10 @@ process.on('disconnect', () => process.exit(0));
 process.send({ ready: true });
 
 /** c calls outstanding for warmMs + ms, on one subject or spread over several; counts those that end in the last ms. */
-async function window({ subject, body, c, warmMs, ms, pids }) {
-  const sample = () => ({ at: now(), busy: busyMachine(), self: cpuOf(process.pid), cpu: pids.map(cpuOf) });
-  const latencies = [];
-  let [before, after] = [];
-  setTimeout(() => {
-    before = sample();
-  }, warmMs);
-  setTimeout(() => {
-    after = sample();
-  }, warmMs + ms);
-  const onSuccess = (took) => {
-    if (before && !after) latencies.push(took);
-  };
-  const seen = await drive({ subjects: [subject].flat(), body, c, mayGoOn: () => !after, onSuccess });
-  const sorted = Float64Array.from(latencies).sort();
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
-  const cpu = after.cpu.map((each, index) => each - before.cpu[index]);
-  const self = after.self - before.self;
-  const wallMs = after.at - before.at;
-  const ours = cpu.reduce((sum, each) => sum + each, self);
-  const foreign = (after.busy - before.busy - ours) / (wallMs * 1000);
-  return { ops: sorted.length, wallMs, p50: at(0.5), p99: at(0.99), cpu, self, foreign, ...seen };
+function window({ subject, body, c, warmMs, ms, pids }) {
+  return measured({ warmMs, ms, pids }, ({ mayGoOn, took }) =>
+    drive({ subjects: [subject].flat(), body, c, mayGoOn, onSuccess: took }),
+  );
 }
 
 /** All calls at once, spread over several subjects; says when the last answer came. */
