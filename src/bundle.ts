@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createRequire, wrap } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import { Script } from 'node:vm';
 import { underUsualFlags } from './world/young.ts';
 
@@ -21,7 +21,7 @@ const [BEFORE, AFTER] = wrap('@')
 export function loadWithCode(folder: string): void {
   const usual = extensions['.js'] as Handlers[string];
   extensions['.cjs'] = (module, file) => {
-    const code = file.startsWith(folder) && codeOf(file);
+    const code = file.startsWith(folder + sep) && codeOf(file);
     if (code) run(module, file, code);
     else usual(module, file);
   };

@@ -8,7 +8,7 @@ import { realWorld, type World } from './world.ts';
 
 const MIB = 2 ** 20;
 /** Smaller buffers are not counted. */
-export const LARGE_BYTES = 64 * 1024;
+export const COUNTED_BYTES = 64 * 1024;
 /** So much within a look is many collections. */
 const MUCH_BYTES = 16 * MIB;
 const LOOK_MS = 1_000;

@@ -1,17 +1,20 @@
-// How much room V8 gives to young objects. It doubles that whenever many of them have lived on, which at the start of the daemon
-// nearly all do, and does not take it back: 12 MB that are hardly used again. So it waits until the start is over (ADR 38).
+// How much room V8 gives to young objects. V8 doubles that room whenever many of them have lived on, which nearly all do that the
+// start of the daemon makes, and it does not take it back: 12 MB that are hardly used again. So the room grows only from when the
+// daemon has started (ADR 38).
 
 /** Not imported: that takes a millisecond, and every verb loads this file. */
 const growBy = (factor: number): void =>
   process.getBuiltinModule('node:v8').setFlagsFromString(`--semi-space-growth-factor=${factor}`);
 
+/** The factor that V8 has by itself, and the one with which the room stays as large as it is. */
 const USUAL = 2;
-const NOT = 1;
+const NONE = 1;
+/** What V8 was told last: it cannot be asked. */
 let isHeld = false;
 
 export function holdYoung(): void {
   isHeld = true;
-  growBy(NOT);
+  growBy(NONE);
 }
 
 export function letYoungGrow(): void {
@@ -21,7 +24,7 @@ export function letYoungGrow(): void {
 
 /** V8 lets it grow again with each thread that begins. */
 export function holdYoungStill(): void {
-  if (isHeld) growBy(NOT);
+  if (isHeld) growBy(NONE);
 }
 
 /** V8 takes code that was kept only under the flags that it was made under. */
@@ -31,6 +34,6 @@ export function underUsualFlags<Result>(work: () => Result): Result {
   try {
     return work();
   } finally {
-    growBy(NOT);
+    growBy(NONE);
   }
 }

@@ -9,7 +9,7 @@ import { splitLines } from '../../protocol/lines.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import type { Store } from '../../store/store.ts';
 import { allowance } from '../../telemetry/allowance.ts';
-import { LARGE_BYTES, largePasses } from '../../world/collector.ts';
+import { COUNTED_BYTES, largePasses } from '../../world/collector.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
 import { openCage } from './cage.ts';
@@ -24,7 +24,7 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
   const lines = splitLines({
     maxBytes: settings.maxFrameBytes,
     onLine: (line) => {
-      if (line.length >= LARGE_BYTES) largePasses(line.length);
+      if (line.length >= COUNTED_BYTES) largePasses(line.length);
       events.onMessage(line);
     },
     onTooLong: () =>
