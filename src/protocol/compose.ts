@@ -19,7 +19,7 @@ export function progressFrame(id: number, method: string, params: Buffer): Buffe
   return frame(head, params, 1);
 }
 
-/** An object of one more member: `head` is all that stands before its value. */
+/** An object whose last member has that value: `head` is all that stands before it. */
 export function wrapped(head: string, value: Buffer): Buffer {
   const start = Buffer.byteLength(head);
   const bytes = Buffer.allocUnsafe(start + value.length + 1);
