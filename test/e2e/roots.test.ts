@@ -145,7 +145,7 @@ it('what leads out of what is allowed is not given on, and the owner is shown wh
   const { stdout } = await d.cli('roots', '--json');
   for (const part of [secret, 'x-troupe.roots.allow', 'no file:// URI', 'does not exist'])
     expect(stdout).toContain(part);
-  expect(await d.log()).toContain('lies outside what x-troupe.roots.allow allows');
+  await eventually(async () => expect(await d.log()).toContain('lies outside what x-troupe.roots.allow allows'));
   await (await host.send('DELETE')).body.dump();
   await eventually(async () => expect(uris(await known())).toEqual([]));
   await host.close();

@@ -59,7 +59,7 @@ test('a database that another program has locked: calls go on, and their rows ar
   other.close();
   await until(d, 'ready');
   await eventually(() => expect(recorded(d)).toBe(made));
-  expect(await d.log()).toMatch(/is locked by \S+ \w+: end that program/);
+  await eventually(async () => expect(await d.log()).toMatch(/is locked by \S+ \w+: end that program/));
   await isSound(d);
 });
 
