@@ -4,6 +4,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { MARKER } from '../../protocol/version.ts';
 import { shortageOf } from '../../world/limits.ts';
+import { createBatches } from './batches.ts';
 import { type Cage, NO_CAGE } from './cage.ts';
 
 export type ChildOptions = {
@@ -51,7 +52,9 @@ export function spawnChild(options: ChildOptions): Child {
   const subprocess = launch(options);
   if (!subprocess) return UNBORN;
   const { stdin, stdout, stderr, pid } = subprocess;
-  let frames: Buffer[] = [];
+  const batches = createBatches((batch) => {
+    if (!isOver && stdin.writable) stdin.write(batch);
+  });
   let ladder: NodeJS.Timeout | undefined;
   let isOver = false;
   living.add(pid);
@@ -79,25 +82,16 @@ export function spawnChild(options: ChildOptions): Child {
     setTimeout(over, PIPE_HELD_MS, why).unref();
   });
 
-  function flush(): void {
-    const batch = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
-    frames = [];
-    if (!isOver && stdin.writable) stdin.write(batch);
-  }
-
   return {
     pid,
-    /** All frames of one turn of the event loop leave in one write. */
-    write(frame: Buffer): void {
-      if (frames.push(frame) === 1) setImmediate(flush);
-    },
+    write: batches.add,
     hasRoom: () => stdin.writableLength < MAX_UNREAD_BYTES,
     onRoom: (listener) => void stdin.on('drain', listener),
     pause: () => void stdout.pause(),
     resume: () => void stdout.resume(),
     close(): void {
       if (isOver || ladder) return;
-      if (frames.length > 0) flush();
+      batches.flush();
       stdin.end();
       ladder = setTimeout(() => {
         signalGroup(pid, 'SIGTERM');
