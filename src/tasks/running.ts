@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { Call, Outcome, Signal, TaskView } from '../calls/call.ts';
+import { Transients } from '../calls/transients.ts';
 import { sentence } from '../protocol/failures.ts';
 import { progressTokenOf } from '../protocol/signals.ts';
 import { isEnded } from '../protocol/tasks.ts';
@@ -43,7 +44,7 @@ export function createRunning(options: RunningOptions) {
     get: (id: string): OwnedTask | undefined => running.get(id),
     count: (): number => running.size,
     isRunningFor: (session: string): boolean => closing.has(({ row }) => row.session === session),
-    states: () => [...running.values()].map(({ state }) => state.value),
+    states: () => running.values().map(({ state }) => state.value),
     /** The call that the task will be, for whoever must know whether it may be made. */
     callOf: (task: OwnedTask): Call => calls.callOf(task),
     /** A result that this daemon has just written, and need not read again. A failure is told as the disk has it. */
@@ -58,7 +59,7 @@ export function createRunning(options: RunningOptions) {
 type Shared = ReturnType<typeof createShared>;
 
 function createShared(options: RunningOptions) {
-  const running = new Map<string, OwnedTask>();
+  const running = new Transients<string, OwnedTask>();
   const onTrouble = (error: unknown) => options.logger.warn(sentence(error));
   const news = createNews(options);
   const ports: EffectPorts = { ...options, onWritten: (row) => options.onStatus(news.shown(row), row), onTrouble };
@@ -148,7 +149,7 @@ function changes({ options, running, news, send, ordered }: Shared) {
     /** After a sleep: whatever was given to others meanwhile is lost. */
     overslept(): void {
       const own = new Map(rows.own().map((row) => [row.id, row]));
-      for (const task of [...running.values()]) if (isLost(task, own.get(task.row.id))) send(task, 'row.lost');
+      for (const task of running) if (isLost(task, own.get(task.row.id))) send(task, 'row.lost');
     },
   };
 }
@@ -158,7 +159,7 @@ function farewell({ options: { world, rules }, running, send, closing }: Shared)
   return {
     /** What has not been sent, or goes on without us, is for whoever comes next; what was sent is waited for. */
     async leave(): Promise<void> {
-      for (const task of [...running.values()]) {
+      for (const task of running) {
         const { row } = task;
         task.mayRerun = rules.mayRerun(row);
         send(task, row.upstream !== null && rules.isRemote(row.server) ? 'leave.followed' : 'leave');
@@ -228,11 +229,11 @@ function createNews({ world, rows, settings, waiters, peers, tell, onStatus, onP
 }
 
 /** Who waits until tasks are gone from here. */
-function createClosing(running: ReadonlyMap<string, OwnedTask>) {
+function createClosing(running: Iterable<OwnedTask>) {
   const waiting = new Set<() => void>();
 
   function has(isSuch: (task: OwnedTask) => boolean): boolean {
-    for (const task of running.values()) if (isSuch(task)) return true;
+    for (const task of running) if (isSuch(task)) return true;
     return false;
   }
 
