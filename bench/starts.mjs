@@ -101,14 +101,20 @@ async function openHost(url) {
 async function idle() {
   const troupe = await startTroupe({ servers: 10 });
   const { daemon } = await troupe.untilReady();
-  await wait(5_000);
-  const bytes = anonymousOf(daemon.pid);
+  const megabytes = [];
+  for (const pause of [5_000, 15_000]) {
+    await wait(pause);
+    megabytes.push(anonymousOf(daemon.pid) / MB);
+  }
   await troupe.end();
   return {
-    title: 'Idle: anonymous memory of the daemon with 10 servers, 5 s after the start',
-    head: ['MB'],
-    rows: [[round(bytes / MB, 1)]],
-    figures: [figure('idle memory with 10 servers', bytes / MB, '≤', 40, 'MB')],
+    title: 'Idle: anonymous memory of the daemon with 10 servers',
+    head: ['5 s after the start, MB', '20 s after it'],
+    rows: [megabytes.map((each) => round(each, 1))],
+    note: 'V8 gives back what the start needed about eight seconds after it.',
+    figures: ['', ', 20 s after the start'].map((when, index) =>
+      figure(`idle memory with 10 servers${when}`, megabytes[index], '≤', 40, 'MB'),
+    ),
   };
 }
 
