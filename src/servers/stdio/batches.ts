@@ -1,6 +1,7 @@
 // Frames on their way into a pipe. A write is a system call and wakes the reader, so all frames of one turn of the event loop
-// leave together. Where a turn has many, half of them leave as soon as they are there: the reader works on them while the rest is
-// made, where otherwise one of the two would always wait for the other. How many a turn has is taken from the turn before.
+// leave together. Where a turn has many, half of them leave as soon as they are there: the reader works on them while the rest
+// is made, where otherwise one of the two would always wait for the other (ADR 43). How many a turn has is taken from the turn
+// before.
 
 /** Fewer are not worth a second write. */
 const MANY = 16;
