@@ -86,7 +86,7 @@ export function createAsking(options: AskingOptions) {
       requestId: id,
       server,
       method: METHODS[kind] ?? kind,
-      name: tool.slice(0, 1_024),
+      name: tool,
       outcome,
       code: 0,
       error: by,

@@ -47,7 +47,8 @@ export function outcomes(server: string) {
       fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, state),
     timeout: ({ deadline, startedAt, call, question }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
       const waited = Math.round(deadline - startedAt);
-      const message = `server ${server} (${state}) did not answer ${call.name || call.method} within ${waited} ms`;
+      const asked = (call.name || call.method).slice(0, 128);
+      const message = `server ${server} (${state}) did not answer ${asked} within ${waited} ms`;
       const why = question && `, and nobody answered what it asked (\`${question}\` would have)`;
       return fail('timeout', delivery, `${message}${why}; ${FATE[delivery]}`, state);
     },

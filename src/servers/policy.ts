@@ -22,7 +22,7 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
     return unsent(
       server,
       'unauthorized',
-      `tool ${call.name} of ${server} is not allowed; see x-troupe.tools in the configuration`,
+      `tool ${call.name.slice(0, 128)} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
   if (!mayPass(member, call.method)) return unsent(server, 'unsupported', notPassed(server, call.method));
   if (facts && !offers(facts, call.method)) return unsent(server, 'unsupported', notOffered(server, call.method));
@@ -46,7 +46,7 @@ export function harmOf({ server, suspects, config }: Member, call: Call): Failur
     return unsent(
       server,
       'tooLarge',
-      `${call.name || call.method} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
+      `${(call.name || call.method).slice(0, 128)} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
     );
   if (suspects.size > 0 && suspects.isGuilty(call))
     return unsent(

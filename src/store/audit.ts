@@ -23,14 +23,18 @@ export type AuditRecord = {
 };
 
 const PAGE_BYTES = 65_536;
-/** More than any door takes. A record that is larger than its page would be cut, and make all others unreadable. */
-const MAX_ID_CHARACTERS = 1_024;
+/**
+ * Texts are cut, whoever gave them: a record that is larger than its page would make all others unreadable, and a page has to be
+ * small enough to be recorded. The sentence of a failure is the longest text that says something.
+ */
+const MAX_CHARACTERS = 1_024;
+const MAX_ERROR_CHARACTERS = 4_096;
 /** What many records are about is bounded too: names may be long, and no two alike. */
 const MAX_ABOUT_CHARACTERS = 262_144;
 /** The bytes of one character in JSON. */
 const MAX_ESCAPED = 6;
 /** Its id, and the numbers, brackets and commas. */
-const RECORD_ROOM = MAX_ID_CHARACTERS * MAX_ESCAPED + 128;
+const RECORD_ROOM = MAX_CHARACTERS * MAX_ESCAPED + 128;
 
 /** A record waits no longer for its page to be full. */
 export const LINGER_MS = 100;
@@ -97,7 +101,7 @@ class Page {
     this.#put(COMMA);
     this.#integer(at - this.#firstAt);
     this.#put(COMMA);
-    this.#text(record.requestId.slice(0, MAX_ID_CHARACTERS));
+    this.#text(cut(record.requestId));
     this.#put(COMMA);
     this.#integer(record.micros);
     this.#put(COMMA);
@@ -154,7 +158,7 @@ class Page {
   }
 
   #numberOf(record: AuditRecord): number {
-    const { server, name } = record;
+    const [server, name] = [cut(record.server), cut(record.name)];
     let byName = this.#abouts.get(server);
     if (!byName) {
       byName = new Map();
@@ -166,7 +170,9 @@ class Page {
       byName.set(name, known);
     }
     for (const about of known) if (isSame(about, record)) return about.number;
-    const { daemon, door, principal, method, outcome, code, error } = record;
+    const [daemon, door, principal] = [cut(record.daemon), cut(record.door), cut(record.principal)];
+    const [method, outcome, error] = [cut(record.method), cut(record.outcome), cut(record.error, MAX_ERROR_CHARACTERS)];
+    const { code } = record;
     const number = this.#aboutTexts.length;
     known.push({ daemon, door, principal, server, method, name, outcome, code, error, number });
     const text = JSON.stringify([daemon, door, principal, server, method, name, outcome, code, error]);
@@ -177,13 +183,15 @@ class Page {
 }
 
 const isSame = (about: About, record: AuditRecord): boolean =>
-  about.outcome === record.outcome &&
-  about.principal === record.principal &&
-  about.door === record.door &&
-  about.method === record.method &&
   about.code === record.code &&
-  about.error === record.error &&
-  about.daemon === record.daemon;
+  about.outcome === cut(record.outcome) &&
+  about.principal === cut(record.principal) &&
+  about.door === cut(record.door) &&
+  about.method === cut(record.method) &&
+  about.error === cut(record.error, MAX_ERROR_CHARACTERS) &&
+  about.daemon === cut(record.daemon);
+
+const cut = (text: string, most = MAX_CHARACTERS): string => (text.length > most ? text.slice(0, most) : text);
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

@@ -85,7 +85,7 @@ export function createTasking(options: TaskingOptions) {
       requestId: id,
       server,
       method,
-      name: tool.slice(0, 1_024),
+      name: tool,
       outcome,
       code: 0,
       error: '',

@@ -72,6 +72,27 @@ describe('records', () => {
     expect(idsOf(recent(store, 2))).toEqual(['"'.repeat(1_024), 'next']);
   });
 
+  it('have texts that are cut where a page with them could not be recorded', async () => {
+    await using dir = await scratch();
+    const faults: string[] = [];
+    await using store = await opened(dir.path, { onFault: (_, message) => faults.push(message) });
+    const long = '"'.repeat(40_000_000);
+    const texts = { daemon: long, door: long, principal: long, server: long, method: long, name: long, outcome: long };
+    for (const id of ['one', 'two']) store.note(record(id, { ...texts, error: long }));
+    store.note(record('next'));
+    await store.flush();
+    const [one, two, next] = recent(store, 3);
+    const cut = Object.fromEntries(Object.keys(texts).map((key) => [key, '"'.repeat(1_024)]));
+    expect([one, two]).toMatchObject(
+      ['one', 'two'].map((id) => ({ ...cut, request_id: id, error: long.slice(0, 4_096) })),
+    );
+    expect(next).toMatchObject({ request_id: 'next', name: 'read', error: '' });
+    const db = new Sqlite(join(dir.path, 'troupe.db'), { readonly: true });
+    const about = db.prepare('SELECT about FROM audit_pages').pluck().get() as string;
+    db.close();
+    expect([JSON.parse(about).length, faults]).toEqual([2, []]); // what is cut alike is said once
+  });
+
   it('are recorded without being asked to, within the linger, and lost by a crash before it', async () => {
     const world = simulatedWorld();
     const store = memoryStore(world);

@@ -10,6 +10,7 @@ import { type Daemon, daemon, fixture, isAlive, MAIN } from '../support/daemon.t
 import { eventually } from '../support/eventually.ts';
 import { freePort, natsBinary } from '../support/nats.ts';
 import { scratch } from '../support/scratch.ts';
+import { INITIALIZE, startShim } from '../support/shim.ts';
 
 describe('a configuration', () => {
   test('that is broken is refused with every complaint, each with file, line and column', async () => {
@@ -87,6 +88,18 @@ describe('a running daemon', () => {
     expect(await bad({ 'Troupe-Request-Id': 'a b' })).toBe('Troupe-Request-Id must be 1 to 64 letters, digits, - or _');
     await expect(d.request('troupe.call.nobody.echo', {}, { timeout: 5_000 })).rejects.toMatchObject({ code: '503' });
   });
+
+  test('survives names of many megabytes, in sentences and in the audit', async () => {
+    const shim = startShim(d.env, 'resources');
+    shim.send(INITIALIZE);
+    await shim.answer(0);
+    const name = 'x'.repeat(34_000_000);
+    shim.send({ id: 1, method: 'resources/read', params: { uri: `memo://${name}` } });
+    const { error } = await shim.answer(1);
+    expect(error.message.length).toBeLessThan(1_000);
+    shim.child.stdin.end();
+    expect(await shim.exit).toBe(0);
+  }, 120_000);
 
   test('is as well as before', async () => {
     expect((await d.request('troupe.call.echo.echo', { message: 'hi' })).data.content[0].text).toBe('hi');
