@@ -10,7 +10,9 @@ const ROOT = fileURLToPath(new URL('.', import.meta.url));
 const BUNDLE = fileURLToPath(new URL('dist/bundle/', import.meta.url));
 
 /** Whoever wants no plugins deletes their folder. */
-const plugins = existsSync(`${ROOT}plugins`) ? readdirSync(`${ROOT}plugins`) : [];
+const plugins = (existsSync(`${ROOT}plugins`) ? readdirSync(`${ROOT}plugins`) : []).filter((name) =>
+  existsSync(`${ROOT}plugins/${name}/index.ts`),
+);
 
 /** What is started or loaded by its name. */
 const input = {
@@ -42,6 +44,7 @@ const { output } = await bundle.write({
   format: 'cjs', // Node loads it sooner than ES modules, and code can be kept for it
   entryFileNames: '[name].cjs',
   chunkFileNames: 'chunks/[name].cjs',
+  strict: true, // as the modules are that it is made of, and the tests run
   sourcemap: true,
   charset: 'ascii', // V8 keeps the text, and with one other character in it at two bytes for each
   comments: { jsdoc: false, annotation: false }, // an import in a comment would look like one in code, below
@@ -61,5 +64,6 @@ const require = createRequire(import.meta.url);
 require(`${BUNDLE}bundle.cjs`).codeWhileLoading(
   BUNDLE,
   () => chunks.map(({ fileName }) => require(BUNDLE + fileName)),
-  (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code),
+  // V8 runs what it finds there: what is half on the disk when the power fails would end every verb.
+  (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code, { flush: true }),
 );

@@ -1,7 +1,7 @@
 // Where the bundle begins: it takes the code that V8 made of a file at build time instead of making it again, which is half
 // of what loading the daemon costs. V8 refuses code that another version of it made, and then compiles as ever.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createRequire, wrap } from 'node:module';
 import { dirname, sep } from 'node:path';
 import { Script } from 'node:vm';
@@ -47,8 +47,10 @@ function run(module: Loaded, file: string, cachedData?: Buffer): Script {
 }
 
 function codeOf(file: string): Buffer | undefined {
+  const code = `${file}.code`;
   try {
-    return readFileSync(`${file}.code`);
+    // V8 looks at the length of the text only: whoever changes it by hand is to see that.
+    return statSync(file).mtimeMs > statSync(code).mtimeMs ? undefined : readFileSync(code);
   } catch {
     return undefined; // it has none
   }

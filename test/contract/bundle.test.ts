@@ -1,8 +1,10 @@
 // What dist/bundle is like, which the daemon loads at its start and keeps in memory.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { execa } from 'execa';
 import { expect, it } from 'vitest';
+import { scratch } from '../support/scratch.ts';
 
 const CHUNKS = new URL('../../dist/bundle/chunks/', import.meta.url).pathname;
 const files = readdirSync(CHUNKS);
@@ -17,4 +19,32 @@ it('has code of each chunk, but of those that import by name, and of what is loa
 
 it('has no character that would take two bytes, and make V8 keep the whole text so', () => {
   expect(chunks.filter((name) => /[\u0100-\uffff]/.test(textOf(name)))).toEqual([]);
+});
+
+it('is strict, as the sources are', () => {
+  expect(chunks.filter((name) => !/^["']use strict["'];?$/m.test(textOf(name).slice(0, 1_000)))).toEqual([]);
+});
+
+it('runs a text that somebody has changed since its code was kept, though it is as long', async () => {
+  await using dir = await scratch();
+  const file = join(dir.path, 'words.cjs');
+  const bundle = new URL('../../dist/bundle/bundle.cjs', import.meta.url).pathname;
+  const run = async (script: string) =>
+    (await execa(process.execPath, ['-e', script], { env: { BUNDLE: bundle, FOLDER: dir.path, FILE: file } })).stdout;
+  const said = () => run('require(process.env.BUNDLE).loadWithCode(process.env.FOLDER); require(process.env.FILE)');
+  writeFileSync(file, "console.log('one')");
+  await run(`
+    const { BUNDLE, FOLDER, FILE } = process.env;
+    const keep = (file, code) => require('node:fs').writeFileSync(file + '.code', code);
+    require(BUNDLE).codeWhileLoading(FOLDER, () => require(FILE), keep);
+  `);
+  const kept = statSync(`${file}.code`).mtimeMs / 1_000;
+  const write = (words: string, at: number) => {
+    writeFileSync(file, `console.log('${words}')`);
+    utimesSync(file, at, at);
+  };
+  write('two', kept - 1);
+  expect(await said()).toBe('one'); // so it is the code that runs
+  write('two', kept + 1);
+  expect(await said()).toBe('two');
 });
