@@ -18,8 +18,13 @@ const MAX_BYTES = 16_384;
 /** So many ids fit well into that. */
 const MAX_IDS = 256;
 
-/** Tasks whose rows have changed, or one whose call goes on. */
-type News = { readonly from: string; readonly ids: string[]; readonly progress?: Progress | undefined };
+/** Tasks whose rows have changed, or one whose call goes on. Daemons before 0.7 read one `id` and no `ids`. */
+type News = {
+  readonly from: string;
+  readonly id: string;
+  readonly ids: string[];
+  readonly progress?: Progress | undefined;
+};
 
 export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions) {
   let connection: NatsConnection | undefined;
@@ -31,7 +36,6 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
 
   function take(data: Uint8Array): void {
     if (data.length > MAX_BYTES || ours.equals(data.subarray(0, ours.length))) return;
-    // Daemons before 0.7 name one task in a message, as `id`.
     const { from, id, ids = [id], progress } = JSON.parse(Buffer.from(data).toString());
     if (from === owner || !Array.isArray(ids) || ids.length > MAX_IDS) return;
     for (const each of ids) if (typeof each === 'string') onTold(each, progress);
@@ -69,7 +73,7 @@ export function createPeers({ subject, owner, onTold, onTrouble }: PeersOptions)
       if (news.length === 0) setImmediate(publish);
       const last = news.at(-1);
       if (!progress && last && !last.progress && last.ids.length < MAX_IDS) last.ids.push(id);
-      else news.push({ from: owner, ids: [id], progress });
+      else news.push({ from: owner, id, ids: [id], progress });
     },
     close(): void {
       publish();
