@@ -17,7 +17,7 @@ const QUIET_MS = 10_000;
 /** Marking takes about a millisecond for each MiB in use. */
 const SMALL_HEAP_BYTES = 64 * MIB;
 
-export type Heap = {
+type Heap = {
   usedBytes(): number;
   /** Whether the heap is marked in one go when memory is short, or bit by bit ahead of that. */
   markAtOnce(isWanted: boolean): void;
@@ -36,13 +36,20 @@ export function watchLarge(world: World, heap: Heap): (bytes: number) => void {
   let since = 0;
   let quietMs = 0;
   let stopLooking: (() => void) | undefined;
-  const decide = (): void => heap.markAtOnce(heap.usedBytes() < SMALL_HEAP_BYTES);
+  let isAtOnce = false;
+
+  function want(isWanted: boolean): void {
+    if (isWanted === isAtOnce) return;
+    isAtOnce = isWanted;
+    heap.markAtOnce(isWanted);
+  }
+  const decide = (): void => want(heap.usedBytes() < SMALL_HEAP_BYTES);
 
   function look(): void {
     quietMs = passed < MUCH_BYTES ? quietMs + LOOK_MS : 0;
     passed = 0;
     if (quietMs < QUIET_MS) return decide();
-    heap.markAtOnce(false);
+    want(false);
     stopLooking?.();
     stopLooking = undefined;
   }

@@ -6,7 +6,7 @@
 /** Fewer are not worth a second write. */
 const MANY = 16;
 
-export type Batches = {
+type Batches = {
   add(frame: Buffer): void;
   /** What has been added leaves now. */
   flush(): void;
