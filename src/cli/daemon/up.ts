@@ -101,7 +101,9 @@ type UpOptions = { readonly config?: string; readonly detach?: boolean; readonly
 // The first start may have to fetch a nats-server.
 const READY_MS = 180_000;
 const SETTLE_MS = 15_000;
+/** A look costs the daemon a status: who waits long, for a server that hangs, looks rarely. */
 const LOOK_MS = 10;
+const LOOK_SHARE = 1 / 50;
 const REASON_LINES = 50;
 
 async function detach(cli: Cli, options: UpOptions): Promise<number> {
@@ -154,7 +156,8 @@ function commandLine({ config, http }: UpOptions, instance: string | undefined):
 }
 
 async function untilReady({ paths }: Cli, exited: Promise<number>, wordsFile: string): Promise<Status> {
-  const deadline = performance.now() + READY_MS;
+  const from = performance.now();
+  const deadline = from + READY_MS;
   let code: number | undefined;
   let runningSince: number | undefined;
   void exited.then((value) => {
@@ -165,7 +168,8 @@ async function untilReady({ paths }: Cli, exited: Promise<number>, wordsFile: st
     runningSince ??= status?.daemon.state === 'running' ? performance.now() : undefined;
     if (status && runningSince !== undefined && isSettled(status, runningSince)) return status;
     if (code !== undefined && !status) throw new TroupeError('internal', reasonOf(code, wordsFile));
-    await Promise.race([sleep(LOOK_MS), code === undefined ? exited : sleep(LOOK_MS)]);
+    const pause = sleep(Math.max(LOOK_MS, (performance.now() - from) * LOOK_SHARE));
+    await (code === undefined ? Promise.race([pause, exited]) : pause);
   }
   throw new TroupeError(
     'timeout',
