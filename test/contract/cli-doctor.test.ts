@@ -106,6 +106,9 @@ test.each([
   ['20.19.0', 'ok'],
   ['20.18.9', 'fail'],
   ['24.1.0', 'ok'],
+  ['22.12.0', 'ok'],
+  ['22.11.0', 'fail'],
+  ['21.7.3', 'fail'],
   ['18.20.0', 'fail'],
 ])('Node %s is %s', (version, state) => expect(nodeCheck(version).state).toBe(state));
 

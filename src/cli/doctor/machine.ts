@@ -16,7 +16,9 @@ export type Check = {
   readonly remedy?: string;
 };
 
-const LEAST_NODE = [20, 19, 0];
+/** `engines` of package.json: versions without support lack what the program and its build use. */
+const LEAST_NODE_20 = [20, 19, 0];
+const LEAST_NODE = [22, 12, 0];
 const LEAST_SQLITE = [3, 51, 3];
 const LEAST_FREE = 100 * 2 ** 20;
 const ENOUGH_FREE = 2 ** 30;
@@ -30,7 +32,8 @@ export async function* machineChecks({ paths }: Cli): AsyncGenerator<Check> {
 }
 
 export function nodeCheck(version: string): Check {
-  if (isAtLeast(version, LEAST_NODE)) return { name: 'node', state: 'ok', detail: `v${version}` };
+  const is20 = version.startsWith('20.') && isAtLeast(version, LEAST_NODE_20);
+  if (is20 || isAtLeast(version, LEAST_NODE)) return { name: 'node', state: 'ok', detail: `v${version}` };
   const remedy = `install Node ${LEAST_NODE.slice(0, 2).join('.')} or newer (https://nodejs.org)`;
   return { name: 'node', state: 'fail', detail: `v${version} is too old`, remedy };
 }
