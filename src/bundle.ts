@@ -21,8 +21,8 @@ const [BEFORE, AFTER] = wrap('@')
 export function loadWithCode(folder: string): void {
   const usual = extensions['.js'] as Handlers[string];
   extensions['.cjs'] = (module, file) => {
-    const code = file.startsWith(folder + sep) && codeOf(file);
-    if (code) run(module, file, code);
+    const script = file.startsWith(folder + sep) && keptScriptOf(file);
+    if (script) run(script, module, file);
     else usual(module, file);
   };
 }
@@ -31,19 +31,30 @@ export function loadWithCode(folder: string): void {
 export function codeWhileLoading(folder: string, load: () => void, keep: (file: string, code: Buffer) => void): void {
   const scripts = new Map<string, Script>();
   extensions['.cjs'] = (module, file) => {
-    scripts.set(file, run(module, file));
+    const script = scriptOf(file);
+    scripts.set(file, script);
+    run(script, module, file);
   };
   load();
   for (const [file, script] of scripts) if (file.startsWith(folder)) keep(file, script.createCachedData());
 }
 
-function run(module: Loaded, file: string, cachedData?: Buffer): Script {
-  // As one piece: joined as strings V8 would copy them again.
-  const text = Buffer.concat([BEFORE, readFileSync(file), AFTER]).toString();
-  const script = underUsualFlags(() => new Script(text, { filename: file, ...(cachedData && { cachedData }) }));
+/** Here nothing holds the bytes of the text and the code any more, which would live on while the module loads others. */
+function run(script: Script, module: Loaded, file: string): void {
   const require = (id: string) => module.require(id);
   script.runInThisContext().call(module.exports, module.exports, require, module, file, dirname(file));
-  return script;
+}
+
+function scriptOf(file: string, cachedData?: Buffer): Script {
+  // As one piece: joined as strings V8 would copy them again.
+  const text = Buffer.concat([BEFORE, readFileSync(file), AFTER]).toString();
+  return underUsualFlags(() => new Script(text, { filename: file, ...(cachedData && { cachedData }) }));
+}
+
+/** Undefined where no code of it was kept. */
+function keptScriptOf(file: string): Script | undefined {
+  const code = codeOf(file);
+  return code && scriptOf(file, code);
 }
 
 function codeOf(file: string): Buffer | undefined {
