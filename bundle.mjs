@@ -1,13 +1,25 @@
 // Makes dist/bundle of the sources: what `troupe` runs. One file is read where hundreds were, and what is rare is in files of
 // its own, which are loaded when they are needed. dist/src has the same as single modules, for tests and for types.
 
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
-const BUNDLE = fileURLToPath(new URL('dist/bundle/', import.meta.url));
+const DIST = `${ROOT}dist/`;
+const BUNDLE = `${DIST}bundle/`;
 
 /** Whoever wants no plugins deletes their folder. */
 const plugins = (existsSync(`${ROOT}plugins`) ? readdirSync(`${ROOT}plugins`) : []).filter((name) =>
@@ -26,9 +38,10 @@ const input = {
   ...Object.fromEntries(plugins.map((name) => [`plugins/${name}/index`, `plugins/${name}/index.ts`])),
 };
 
-/** Replaced file by file: a daemon may be running from there, and may yet load what is rare. */
-const before = existsSync(BUNDLE) ? readdirSync(BUNDLE, { recursive: true }) : [];
-for (const file of before) if (file.endsWith('.code')) rmSync(BUNDLE + file, { force: true }); // of the old text
+/** Where it is made; beside its place, so that what stands there is replaced by renaming. */
+mkdirSync(DIST, { recursive: true });
+const MADE = mkdtempSync(`${DIST}.bundle-`);
+process.on('exit', () => rmSync(MADE, { recursive: true, force: true }));
 
 const bundle = await rolldown({
   cwd: ROOT,
@@ -40,7 +53,7 @@ const bundle = await rolldown({
   resolve: { mainFields: ['module', 'main'] },
 });
 const { output } = await bundle.write({
-  dir: BUNDLE,
+  dir: MADE,
   format: 'cjs', // Node loads it sooner than ES modules, and code can be kept for it
   entryFileNames: '[name].cjs',
   chunkFileNames: 'chunks/[name].cjs',
@@ -51,19 +64,33 @@ const { output } = await bundle.write({
 });
 await bundle.close();
 
-const made = new Set(output.flatMap(({ fileName }) => [fileName, `${fileName}.map`]));
-for (const file of before) if (/\.(cjs|map)$/.test(file) && !made.has(file)) rmSync(BUNDLE + file, { force: true });
-
 // What runs by being loaded is not loaded here; and V8 does not let code that it kept import by name. Comments may: types are
 // told in them that way.
 const runs = ['troupe', 'main', 'writer', 'validator-thread'].map((name) => `${name}.cjs`);
 const imports = /^(?!\s*\/?\*).*(?<![.\w])import\(/m;
 const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
-const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => BUNDLE + fileName));
+const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => `${MADE}/${fileName}`));
 const require = createRequire(import.meta.url);
-require(`${BUNDLE}bundle.cjs`).codeWhileLoading(
-  BUNDLE,
-  () => chunks.map(({ fileName }) => require(BUNDLE + fileName)),
+require(`${MADE}/bundle.cjs`).codeWhileLoading(
+  MADE,
+  () => chunks.map(({ fileName }) => require(`${MADE}/${fileName}`)),
   // V8 runs what it finds there: what is half on the disk when the power fails would end every verb.
   (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code, { flush: true }),
 );
+
+// Replaced file by file, each in one step: a daemon may be running from there and may yet load what is rare, and a verb may start
+// this very moment. The texts come first, for no code is taken that is older than its text.
+chmodSync(`${MADE}/troupe.cjs`, 0o755);
+const isCode = (name) => name.endsWith('.code');
+const made = readdirSync(MADE, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map(({ parentPath, name }) => `${parentPath}/${name}`.slice(MADE.length + 1))
+  .sort((one, other) => Number(isCode(one)) - Number(isCode(other)));
+for (const name of made) {
+  const [file, place] = [`${MADE}/${name}`, BUNDLE + name];
+  if (existsSync(place) && readFileSync(place).equals(readFileSync(file))) continue;
+  mkdirSync(dirname(place), { recursive: true });
+  renameSync(file, place);
+}
+for (const name of readdirSync(BUNDLE, { recursive: true }))
+  if (/\.(cjs|map|code)$/.test(name) && !made.includes(name)) rmSync(BUNDLE + name, { force: true });

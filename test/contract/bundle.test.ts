@@ -1,6 +1,17 @@
 // What dist/bundle is like, which the daemon loads at its start and keeps in memory.
 
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  cpSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, it } from 'vitest';
@@ -47,4 +58,30 @@ it('runs a text that somebody has changed since its code was kept, though it is 
   expect(await said()).toBe('one'); // so it is the code that runs
   write('two', kept + 1);
   expect(await said()).toBe('two');
+});
+
+it('is replaced by a build file by file, each whole, so that what starts or runs meanwhile finds no half of one', async () => {
+  await using dir = await scratch();
+  const root = new URL('../..', import.meta.url).pathname;
+  for (const name of ['src', 'machines', 'plugins', 'bundle.mjs', 'package.json'])
+    cpSync(join(root, name), join(dir.path, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(dir.path, 'node_modules'));
+  const build = () => execa(process.execPath, ['bundle.mjs'], { cwd: dir.path });
+  const bundle = join(dir.path, 'dist/bundle');
+  const [program, chunk] = [join(bundle, 'troupe.cjs'), join(bundle, 'chunks/run.cjs')];
+  await build();
+  const before = readFileSync(chunk, 'utf8');
+  const { ino } = statSync(program);
+  const open = openSync(chunk, 'r');
+  writeFileSync(join(bundle, 'chunks/gone.cjs'), '');
+  appendFileSync(join(dir.path, 'src/cli/run.ts'), 'console.log("built again");');
+  await build();
+  expect(readFileSync(open, 'utf8')).toBe(before); // whoever has begun to read it reads on
+  closeSync(open);
+  expect(readFileSync(chunk, 'utf8')).toContain('built again');
+  expect(statSync(program).ino).toBe(ino); // what is the same stays
+  const { stdout } = await execa(process.execPath, [program, '--version']);
+  expect(stdout).toMatch(/^built again\n\d/);
+  expect(readdirSync(join(bundle, 'chunks'))).not.toContain('gone.cjs');
+  expect(readdirSync(join(dir.path, 'dist'))).toEqual(['bundle']);
 });
