@@ -6,17 +6,17 @@ import type { Msg, NatsConnection } from 'nats';
 import { nuid } from 'nats';
 import { isInbox } from './subjects.ts';
 
-export type EndpointStats = {
+export type Endpoint = {
   readonly name: string;
   readonly subject: string;
   readonly queue_group: string;
+  readonly metadata: Readonly<Record<string, string>>;
   num_requests: number;
   num_errors: number;
   last_error: string;
   /** Nanoseconds, from request to reply. */
   processing_time: number;
 };
-export type Endpoint = EndpointStats & { readonly metadata?: Readonly<Record<string, string>> };
 
 export type ServiceDescription = {
   /** The server's own name; the service is called `mcp-<server>`. */
@@ -59,17 +59,23 @@ export function microService(nc: NatsConnection, service: ServiceDescription): M
   };
 }
 
-export const newEndpoint = (name: string, subject: string, queueGroup: string): EndpointStats => ({
+export const newEndpoint = (
+  name: string,
+  subject: string,
+  queueGroup: string,
+  metadata: Endpoint['metadata'] = {},
+): Endpoint => ({
   name,
   subject,
   queue_group: queueGroup,
+  metadata,
   num_requests: 0,
   num_errors: 0,
   last_error: '',
   processing_time: 0,
 });
 
-export function countRequest(stats: EndpointStats, nanoseconds: number, error?: string): void {
+export function countRequest(stats: Endpoint, nanoseconds: number, error?: string): void {
   stats.num_requests++;
   stats.processing_time += nanoseconds;
   if (error === undefined) return;
@@ -81,7 +87,7 @@ export function countRequest(stats: EndpointStats, nanoseconds: number, error?: 
 
 const type = (kind: 'ping' | 'info' | 'stats') => ({ type: `io.nats.micro.v1.${kind}_response` });
 
-const describe = ({ name, subject, queue_group, metadata = {} }: Endpoint) => ({
+const describe = ({ name, subject, queue_group, metadata }: Endpoint) => ({
   name,
   subject,
   queue_group,

@@ -18,7 +18,7 @@ export type Listing = {
   /** What the server's result has beside the list, such as `_meta`; not kept for the next start. */
   readonly others: Buffer;
   /** Why it could not be read when it last was to be, and what whoever asks for it is told. */
-  readonly trouble?: Trouble;
+  readonly trouble: Trouble | undefined;
 };
 export type Trouble = { readonly why: string; readonly failure: Failure };
 export type Catalog = ReturnType<typeof createCatalog>;
@@ -28,22 +28,33 @@ type Row = { server: string; kind: string; body: Buffer; hash: string };
 /** A longer list is not stored, and is read from the server after each start. */
 const MAX_STORED_BYTES = 16 * 1024 * 1024;
 const NO_OTHERS = Buffer.alloc(0);
-const NOTHING: Listing = { entries: [], names: new Set(), hash: '', isFresh: false, others: NO_OTHERS };
+const NOTHING: Listing = {
+  entries: [],
+  names: new Set(),
+  hash: '',
+  isFresh: false,
+  others: NO_OTHERS,
+  trouble: undefined,
+};
 
 export function createCatalog(store: Store) {
-  const listings = new Map<string, Partial<Record<Kind, Listing>>>();
+  const listings = new Map<string, Record<Kind, Listing>>();
   const watchers = new Set<(server: string, kind: Kind) => void>();
   let version = 0;
 
   for (const { server, kind, body, hash } of store.all<Row>('catalogs')) {
-    if (isKind(kind)) put(server, kind, { ...listing(entriesIn(body, kind), hash), isFresh: false, others: NO_OTHERS });
+    if (isKind(kind)) put(server, kind, listing(entriesIn(body, kind), hash));
   }
 
   function put(server: string, kind: Kind, found: Listing): void {
     version++;
-    listings.set(server, { ...listings.get(server), [kind]: found });
+    const lists = listings.get(server) ?? { tools: NOTHING, prompts: NOTHING, resources: NOTHING, templates: NOTHING };
+    lists[kind] = found;
+    listings.set(server, lists);
     for (const watcher of watchers) watcher(server, kind);
   }
+
+  const get = (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING;
 
   return {
     /** Another number whenever any list may have changed. The `entries` of a list are the same array until that list has. */
@@ -54,9 +65,10 @@ export function createCatalog(store: Store) {
     set(server: string, kind: Kind, entries: readonly Entry[], others: Buffer = NO_OTHERS): boolean {
       const body = arrayOf(entries);
       const hash = createHash('sha256').update(body).digest('base64url');
-      const before = listings.get(server)?.[kind];
-      const isSame = before?.hash === hash;
-      put(server, kind, { ...(isSame ? untroubled(before) : listing(entries, hash)), isFresh: true, others });
+      const before = get(server, kind);
+      const isSame = before.hash === hash;
+      const now = isSame ? before : listing(entries, hash);
+      put(server, kind, { ...now, isFresh: true, others, trouble: undefined });
       if (isSame) return false;
       // Instances come and go with principals and sessions; the lists of one are read whenever it opens.
       if (!isInstance(server) && body.length <= MAX_STORED_BYTES)
@@ -65,14 +77,14 @@ export function createCatalog(store: Store) {
     },
     /** It could not be read: what was known of it stands, but may be out of date. */
     fail(server: string, kind: Kind, trouble: Trouble): void {
-      put(server, kind, { ...(listings.get(server)?.[kind] ?? NOTHING), isFresh: false, trouble });
+      put(server, kind, { ...get(server, kind), isFresh: false, trouble });
     },
-    get: (server: string, kind: Kind): Listing => listings.get(server)?.[kind] ?? NOTHING,
+    get,
     /** The server was down, or its settings changed: its lists stand, but are not fresh until they are read again. */
     expire(server: string): void {
       for (const kind of ALL_KINDS) {
-        const known = listings.get(server)?.[kind];
-        if (known?.isFresh || known?.trouble) put(server, kind, { ...untroubled(known), isFresh: false });
+        const known = get(server, kind);
+        if (known.isFresh || known.trouble) put(server, kind, { ...known, isFresh: false, trouble: undefined });
       }
     },
     /** Tells of every list that was read, changed or not, or is no longer fresh. Returns how to hear no more of it. */
@@ -88,12 +100,10 @@ export function createCatalog(store: Store) {
   };
 }
 
-function untroubled({ trouble: _, ...known }: Listing): Listing {
-  return known;
-}
-
-function listing(entries: readonly Entry[], hash: string): Omit<Listing, 'isFresh' | 'others'> {
-  return { entries, hash, names: new Set(entries.map(({ name }) => name)) };
+/** As the store has it, or as it was read: then it is fresh. */
+function listing(entries: readonly Entry[], hash: string): Listing {
+  const names = new Set(entries.map(({ name }) => name));
+  return { entries, names, hash, isFresh: false, others: NO_OTHERS, trouble: undefined };
 }
 
 /** One JSON array of the definitions, byte for byte. */

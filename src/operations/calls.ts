@@ -39,14 +39,19 @@ export function call(
   { principal = OWNER, signal, tell }: Caller,
 ): Promise<Buffer> {
   const requestId = randomUUID();
+  const { server, method, name, params, timeoutMs } = wanted;
   return new Promise((resolve, reject) => {
     const giveUp = () => void fleet.cancel(principal, requestId, signal?.reason.message);
     const isKnown = fleet.submit({
-      ...wanted,
       requestId,
+      server,
+      method,
+      name,
+      params,
       principal,
       door: 'control',
       isCancellable: true,
+      ...(timeoutMs !== undefined && { timeoutMs }),
       onSignal: (news) => tell?.(news),
       settle(outcome) {
         signal?.removeEventListener('abort', giveUp);
@@ -55,7 +60,7 @@ export function call(
       },
     });
     if (isKnown) signal?.addEventListener('abort', giveUp);
-    else reject(new TroupeError('unknownServer', `there is no server ${wanted.server}; troupe ps lists them`));
+    else reject(new TroupeError('unknownServer', `there is no server ${server}; troupe ps lists them`));
   });
 }
 

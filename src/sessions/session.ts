@@ -111,7 +111,10 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
   const isLoud = (server: string, level: string): boolean =>
     isLoudEnough(level, interests.level() ?? fleet.member(server)?.config.settings.logLevel);
   const hostRoots = createHostRoots({
-    ...{ world, roots, identity, connection },
+    world,
+    roots,
+    identity,
+    connection,
     warn: (frame) => !hearsLogs() || !isLoudEnough('warning', interests.level()) || heard(frame),
   });
   /** The roots of the host, and the server's knowledge of them. */
@@ -122,16 +125,20 @@ function partsOf(ports: SessionPorts, identity: Identity, presence: Presence) {
     return hasListener();
   };
   const hearsLogs = (): boolean => saysLogs(ports, viewer);
-  const shared = { ports, identity, presence, view, questions, interests, ready, isLoud, hearsLogs };
   return {
-    ...shared,
+    ports,
+    identity,
     viewer,
+    view,
     outlet,
+    questions,
+    interests,
+    isLoud,
+    hostRoots,
     notices: allowance(NOTICES_PER_SECOND),
     lists: createLists(ports, viewer),
-    hostRoots,
-    calls: createCalls(shared),
-    tasks: createHostTasks({ ...shared, viewer, deliver, hasListener }),
+    calls: createCalls({ ports, identity, presence, view, questions, interests, ready, isLoud, hearsLogs }),
+    tasks: createHostTasks({ ports, identity, presence, view, questions, isLoud, viewer, deliver, hasListener }),
   };
 }
 
@@ -281,24 +288,17 @@ type Outlet = {
 
 function outletOf({ id, door }: Identity, streams: LocalStreams): Outlet {
   const attached = new Set<(frame: Buffer) => void>();
-  const connections = {
+  const isStream = HEARS_ON[door] === 'stream';
+  const deliver = (frame: Buffer): void => {
+    for (const send of attached) send(frame);
+  };
+  return {
     attach(send: (frame: Buffer) => void): () => void {
       attached.add(send);
       return () => attached.delete(send);
     },
     connection: () => [...attached].at(-1),
-  };
-  if (HEARS_ON[door] === 'stream')
-    return {
-      ...connections,
-      deliver: (frame) => streams.tell(id, frame),
-      hasListener: () => streams.isRead(id),
-    };
-  return {
-    ...connections,
-    deliver(frame) {
-      for (const send of attached) send(frame);
-    },
-    hasListener: () => attached.size > 0,
+    deliver: isStream ? (frame) => streams.tell(id, frame) : deliver,
+    hasListener: isStream ? () => streams.isRead(id) : () => attached.size > 0,
   };
 }

@@ -24,7 +24,8 @@ export function targetOf(view: View, method: string, params: Buffer): Target {
   const type = textAt(params, ['ref', 'type']) ?? '';
   const reference = refers && Object.hasOwn(refers, type) ? refers[type] : undefined;
   if (!reference) throw new TroupeError('invalid', `ref.type must be ${Object.keys(refers ?? {}).join(' or ')}`);
-  return { ...located(view, reference, params), name: '' };
+  const { server, params: known } = located(view, reference, params);
+  return { server, name: '', params: known };
 }
 
 const located = (view: View, { kind, at }: TargetPath, params: Buffer): Target =>
@@ -47,7 +48,8 @@ export function resource(view: View, params: Buffer, path: readonly string[] = [
   if (uri === undefined) throw new TroupeError('invalid', `${path.join('.')} must be the URI of a resource`);
   const found = view.findUri(uri);
   if (!found) throw new NotFound(uri);
-  return { ...found, params: renamed(params, path, uri, found.name) };
+  const { server, name } = found;
+  return { server, name, params: renamed(params, path, uri, name) };
 }
 
 const renamed = (params: Buffer, path: readonly string[], from: string, to: string): Buffer =>

@@ -157,7 +157,8 @@ function begin(exchange: Exchange, request: Request, body: Buffer): void {
     serving.onProgress(requestId, caller, signal);
   };
   const isAbsent = stream && (() => untilConfirmed(stream, () => fleet.callerIs('back', caller, requestId)));
-  submit(serving, { ...call, isCancellable: isNamed || isStream, onSignal, isAbsent, ...(timeoutMs && { timeoutMs }) });
+  const further = { isCancellable: isNamed || isStream, onSignal, isAbsent, ...(timeoutMs && { timeoutMs }) };
+  submit(serving, Object.assign(call, further));
 }
 
 /**

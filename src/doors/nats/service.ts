@@ -25,7 +25,7 @@ export function serviceOf(name: string, { subjects, daemon, fleet, catalog }: Se
   const toolStats = (tool: string): Endpoint => {
     const known = tools.get(tool);
     if (known) return known;
-    const made = { ...newEndpoint(tool, subjects.call(name, tool), QUEUE), metadata: { tool } };
+    const made = newEndpoint(tool, subjects.call(name, tool), QUEUE, { tool });
     tools.set(tool, made);
     return made;
   };

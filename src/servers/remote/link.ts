@@ -48,18 +48,18 @@ export function remoteLink(world: RemoteWorld, member: Member, config: RemoteSer
     onDebug: (text: string) => member.logger.debug(text),
   };
   if (config.transport === 'sse') {
-    const link = new SseLink({ ...shared, onRefused: (why) => events.onClosed(why, false) });
+    const link = new SseLink({ onRefused: (why) => events.onClosed(why, false), ...shared });
     return bound(() => link);
   }
 
   let link: Link = new HttpLink({
-    ...shared,
     goodbyeMs: settings.stdinMs,
     headersOf: (call) => mirroredHeaders(call, world.catalog.get(member.name, 'tools').entries),
     onLegacy({ frame, id, call }, giveUp) {
-      link = new SseLink({ ...shared, onRefused: giveUp });
+      link = new SseLink({ onRefused: giveUp, ...shared });
       link.request(frame, id, call);
     },
+    ...shared,
   });
   return bound(() => link);
 }
