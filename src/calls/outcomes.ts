@@ -3,7 +3,7 @@
 
 import type { Delivery, Failure, FailureCode } from '../protocol/failures.ts';
 import { member } from '../protocol/json.ts';
-import type { Outcome } from './call.ts';
+import type { Call, Outcome } from './call.ts';
 import type { InFlight } from './request.ts';
 
 /** Whether a server takes calls: at once, soon, or not at all. `why` is the trouble that it is in, if any. */
@@ -22,9 +22,21 @@ const FATE: Record<Delivery, string> = {
   failed: 'the request failed',
 };
 
+/** How troupe's own words are freed from the secrets that it knows. */
+export type Mask = (text: string) => string;
+export const NO_MASK: Mask = (text) => text;
+
+const NAMED_CHARACTERS = 128;
+/** A URI may be as long as a message, and is not looked through whole. */
+const MASKED_CHARACTERS = 65_536;
+
+/** What a call is about, as far as it is named. Masked first and then cut, because a part of a secret is not known as one. */
+export const namedBy = ({ name, method }: Pick<Call, 'name' | 'method'>, mask: Mask, most = NAMED_CHARACTERS): string =>
+  mask((name || method).slice(0, MASKED_CHARACTERS)).slice(0, most);
+
 export type Outcomes = ReturnType<typeof outcomes>;
 
-export function outcomes(server: string) {
+export function outcomes(server: string, mask = NO_MASK) {
   const fail = (code: FailureCode, delivery: Delivery, message: string, state?: string): Outcome => ({
     ok: false,
     failure: { code, delivery, message, server, ...(state !== undefined && { state }) },
@@ -47,8 +59,7 @@ export function outcomes(server: string) {
       fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, state),
     timeout: ({ deadline, startedAt, call, question }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
       const waited = Math.round(deadline - startedAt);
-      const asked = (call.name || call.method).slice(0, 128);
-      const message = `server ${server} (${state}) did not answer ${asked} within ${waited} ms`;
+      const message = `server ${server} (${state}) did not answer ${namedBy(call, mask)} within ${waited} ms`;
       const why = question && `, and nobody answered what it asked (\`${question}\` would have)`;
       return fail('timeout', delivery, `${message}${why}; ${FATE[delivery]}`, state);
     },

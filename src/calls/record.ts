@@ -6,6 +6,7 @@ import { rpcCodeOf } from '../protocol/failures.ts';
 import type { Store } from '../store/store.ts';
 import type { Outcome } from './call.ts';
 import { now } from './deadlines.ts';
+import { type Mask, namedBy } from './outcomes.ts';
 import type { InFlight } from './request.ts';
 
 export type Recorder = (request: InFlight, outcome: Outcome, logger: Logger) => void;
@@ -13,11 +14,11 @@ export type Recorder = (request: InFlight, outcome: Outcome, logger: Logger) => 
 /** A resource's URI may be as long as a message. */
 const NAME_CHARACTERS = 1_024;
 
-export function createRecorder(store: Store, daemon: string, mask: (text: string) => string): Recorder {
+export function createRecorder(store: Store, daemon: string, mask: Mask): Recorder {
   return ({ call, startedAt }, outcome, logger) => {
     const micros = Math.round((now() - startedAt) * 1000);
     const { door, principal, requestId, server, method } = call;
-    const name = call.name.length > NAME_CHARACTERS ? call.name.slice(0, NAME_CHARACTERS) : call.name;
+    const name = call.name && namedBy(call, mask, NAME_CHARACTERS);
     const verdict = outcome.ok ? (outcome.isError ? 'tool error' : 'ok') : outcome.failure.code;
     const error = outcome.ok ? '' : mask(outcome.failure.message);
     store.note({
@@ -28,7 +29,7 @@ export function createRecorder(store: Store, daemon: string, mask: (text: string
       requestId,
       server,
       method,
-      name: mask(name),
+      name,
       outcome: verdict,
       code: outcome.ok ? 0 : rpcCodeOf(outcome.failure),
       error,

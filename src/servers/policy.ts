@@ -2,6 +2,7 @@
 // Checked at the last moment, because a sleeping server's capabilities are only known once it is awake.
 
 import type { Call } from '../calls/call.ts';
+import { type Mask, NO_MASK, namedBy } from '../calls/outcomes.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
 import { glob, permission } from '../catalog/patterns.ts';
@@ -13,16 +14,16 @@ import type { Member } from './member.ts';
 /** More than we put around the params of a call: its id, its method, a progress token, that it is a task. */
 const FRAME_BYTES = 4_096;
 
-export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
+export function refusal(member: Member, catalog: Catalog, call: Call, mask = NO_MASK): Failure | undefined {
   if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
   const { server, facts } = member;
-  const harm = harmOf(member, call);
+  const harm = harmOf(member, call, mask);
   if (harm) return harm;
   if (call.method === 'tools/call' && !isAllowed(member, call.name))
     return unsent(
       server,
       'unauthorized',
-      `tool ${call.name.slice(0, 128)} of ${server} is not allowed; see x-troupe.tools in the configuration`,
+      `tool ${namedBy(call, mask)} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
   if (!mayPass(member, call.method)) return unsent(server, 'unsupported', notPassed(server, call.method));
   if (facts && !offers(facts, call.method)) return unsent(server, 'unsupported', notOffered(server, call.method));
@@ -32,21 +33,17 @@ export function refusal(member: Member, catalog: Catalog, call: Call): Failure |
   if (!isFresh || names.has(call.name)) return undefined;
   const guess = nearest(call.name, [...names].slice(0, 500));
   const hint = guess ? `did you mean ${guess}?` : `see troupe ${kind} ${server}`;
-  return unsent(
-    server,
-    'unknownName',
-    `server ${server} has no ${kind.slice(0, -1)} ${call.name.slice(0, 128)}; ${hint}`,
-  );
+  return unsent(server, 'unknownName', `server ${server} has no ${kind.slice(0, -1)} ${namedBy(call, mask)}; ${hint}`);
 }
 
 /** Why a request would harm its server, be it a caller's or one that we send because of callers. */
-export function harmOf({ server, suspects, config }: Member, call: Call): Failure | undefined {
+export function harmOf({ server, suspects, config }: Member, call: Call, mask: Mask): Failure | undefined {
   const { maxSendBytes } = config.settings;
   if (call.params.length + FRAME_BYTES > maxSendBytes)
     return unsent(
       server,
       'tooLarge',
-      `${(call.name || call.method).slice(0, 128)} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
+      `${namedBy(call, mask)} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
     );
   if (suspects.size > 0 && suspects.isGuilty(call))
     return unsent(
