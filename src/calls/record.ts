@@ -38,6 +38,7 @@ export function createRecorder(store: Store, daemon: string, mask: Mask): Record
       bytesOut: outcome.ok ? outcome.result.length : 0,
     });
     if (!outcome.ok) logger.warn({ method, target: name, principal, micros, verdict, error }, 'call');
+    else if (outcome.isError) logger.info({ method, target: name, principal, micros, verdict }, 'call');
     else if (logger.isLevelEnabled('debug')) logger.debug({ method, target: name, principal, micros, verdict }, 'call');
   };
 }

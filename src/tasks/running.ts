@@ -191,7 +191,7 @@ function createNews({ world, rows, settings, waiters, peers, tell, onStatus, onP
     peers.tell(row.id);
     waiters.wake(row.id);
     const about = { server: row.server, task: row.id.slice(0, 8), tool: row.tool, status: row.status };
-    if (row.status === 'failed') logger.info(about, 'task');
+    if (row.status === 'failed' || row.status === 'cancelled') logger.info(about, 'task');
     else logger.debug(about, 'task'); // the audit tells of all
   }
 
