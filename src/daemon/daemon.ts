@@ -123,13 +123,20 @@ function watchHome(lock: Lock, onGone: () => void): NodeJS.Timeout {
   return watching;
 }
 
+/** A map that cannot be read must not keep a crash from being told. */
+function stackOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined;
+  try {
+    return inSources(error.stack);
+  } catch {
+    return error.stack;
+  }
+}
+
 /** An uncaught throw is a bug of troupe: it is logged, everything is closed in order, and the exit code says so. */
 function crashOnBugs(logger: { fatal(value: object, text: string): void }, crash: (why: string) => void) {
   const onFault = (error: unknown) => {
-    logger.fatal(
-      { stack: error instanceof Error && typeof error.stack === 'string' ? inSources(error.stack) : undefined },
-      sentence(error),
-    );
+    logger.fatal({ stack: stackOf(error) }, sentence(error));
     crash(`a bug in troupe: ${sentence(error)}`);
   };
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault);

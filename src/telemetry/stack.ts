@@ -13,7 +13,8 @@ export function inSources(stack: string): string {
   };
   return stack.replaceAll(/(\/[^\s():]+\.cjs):(\d+):(\d+)/g, (place, file: string, line: string, column: string) => {
     const found = known(file)?.findEntry(Number(line) - 1, Number(column) - 1);
-    if (!found || !('originalSource' in found)) return place;
+    // What the bundler has added is of no source.
+    if (!found || !('originalSource' in found) || typeof found.originalSource !== 'string') return place;
     return `${join(dirname(file), found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
   });
 }

@@ -1,6 +1,8 @@
 // Whoever reads of a crash in the log reads of files that are there to be opened.
 
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { bundled } from '../../src/protocol/version.ts';
@@ -17,6 +19,17 @@ it('places in the bundle become places in the sources', () => {
   const stack = `Error: gone\n    at codeOf (${file}:${lineOf(file)}:10)\n    at node:internal/main:1:2`;
   const source = `${root}src/bundle.ts`;
   expect(inSources(stack)).toMatch(`at codeOf (${source}:${lineOf(source)}:`);
+});
+
+it('a place that the bundler has made, of no source, stays as it is', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'troupe-stack-'));
+  try {
+    const made = join(folder, 'made.cjs');
+    writeFileSync(`${made}.map`, JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: 'A;' }));
+    expect(inSources(`Error: gone\n    at there (${made}:1:2)`)).toBe(`Error: gone\n    at there (${made}:1:2)`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 it('other places stay as they are', () => {
