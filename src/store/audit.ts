@@ -31,6 +31,8 @@ const MAX_CHARACTERS = 1_024;
 const MAX_ERROR_CHARACTERS = 4_096;
 /** What many records are about is bounded too: names may be long, and no two alike. */
 const MAX_ABOUT_CHARACTERS = 262_144;
+/** Only so many of one principal, server and name are looked through: sentences of failures may be no two alike. */
+const MOST_ALIKE = 8;
 /** The bytes of one character in JSON. */
 const MAX_ESCAPED = 6;
 /** Its id, and the numbers, brackets and commas. */
@@ -75,8 +77,8 @@ class Page {
   #count = 0;
   #firstAt = 0;
   #lastAt = 0;
-  /** By server and name, which hardly ever have more than one. */
-  #abouts = new Map<string, Map<string, About[]>>();
+  /** By server, name and principal, the newest last. */
+  #abouts = new Map<string, Map<string, Map<string, About[]>>>();
   #aboutTexts: string[] = [];
   #aboutCharacters = 0;
 
@@ -116,7 +118,9 @@ class Page {
     this.#bytes[this.#length++] = byte;
   }
 
-  #integer(value: number): void {
+  /** What is no whole number would make all records of the page unreadable. */
+  #integer(given: number): void {
+    const value = Number.isSafeInteger(given) ? given : 0;
     if (value < 0) this.#put(MINUS);
     let rest = Math.abs(value);
     let digits = 1;
@@ -164,13 +168,20 @@ class Page {
       byName = new Map();
       this.#abouts.set(server, byName);
     }
-    let known = byName.get(name);
+    const principal = cut(record.principal);
+    let byPrincipal = byName.get(name);
+    if (!byPrincipal) {
+      byPrincipal = new Map();
+      byName.set(name, byPrincipal);
+    }
+    let known = byPrincipal.get(principal);
     if (!known) {
       known = [];
-      byName.set(name, known);
+      byPrincipal.set(principal, known);
     }
-    for (const about of known) if (isSame(about, record)) return about.number;
-    const [daemon, door, principal] = [cut(record.daemon), cut(record.door), cut(record.principal)];
+    for (let at = known.length - 1; at >= 0 && at >= known.length - MOST_ALIKE; at--)
+      if (isSame(known[at] as About, record)) return (known[at] as About).number;
+    const [daemon, door] = [cut(record.daemon), cut(record.door)];
     const [method, outcome, error] = [cut(record.method), cut(record.outcome), cut(record.error, MAX_ERROR_CHARACTERS)];
     const { code } = record;
     const number = this.#aboutTexts.length;
@@ -185,7 +196,6 @@ class Page {
 const isSame = (about: About, record: AuditRecord): boolean =>
   about.code === record.code &&
   about.outcome === cut(record.outcome) &&
-  about.principal === cut(record.principal) &&
   about.door === cut(record.door) &&
   about.method === cut(record.method) &&
   about.error === cut(record.error, MAX_ERROR_CHARACTERS) &&

@@ -26,7 +26,7 @@ export const WRITES = {
     SELECT 1 + coalesce((${LAST_AUDIT_ID}), 0), ?, ?, ?, ?, CAST(? AS TEXT)`,
   // Looks at the oldest pages only, so that it costs the same however many there are: (older than, records to keep).
   pruneAuditPages: `DELETE FROM audit_pages WHERE id IN (SELECT id FROM audit_pages ORDER BY id LIMIT 8)
-    AND (last_at < ? OR id + count <= (${LAST_AUDIT_ID}) - ?)`,
+    AND (last_at < ? OR id + count - 1 <= (${LAST_AUDIT_ID}) - ?)`,
   // The records of older versions; so many of them that they are gone before they matter.
   pruneAuditRows: `DELETE FROM audit_rows WHERE id IN (SELECT id FROM audit_rows ORDER BY id LIMIT 1000)
     AND (at < ? OR id <= (${LAST_AUDIT_ID}) - ?)`,

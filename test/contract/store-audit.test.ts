@@ -206,7 +206,24 @@ it('pages are forgotten whole, the oldest first, by number and by age', async ()
   await eventually(() => expect(store.get('countAudit')).toEqual({ count: 1_750 }));
   expect(recent(store, 5_000)[0]).toMatchObject({ request_id: '5.0', id: 251 });
   await store.close();
-  await using fewer = await opened(dir.path, { keepAudit: { rows: 120, ageMs: 60_000 } });
+  await using fewer = await opened(dir.path, { keepAudit: { rows: 150, ageMs: 60_000 } });
   await eventually(() => expect(fewer.get('countAudit')).toEqual({ count: 150 }));
   expect(idsOf(recent(fewer, 1_000)).at(0)).toBe('37.0');
+});
+
+it('keeps what is no two times alike, and what is no number, as records that can be read', async () => {
+  await using dir = await scratch();
+  await using store = await opened(dir.path);
+  const said = Array.from({ length: 300 }, (_, nth) =>
+    record(`${nth}`, { outcome: 'rejected', error: `request ${nth} failed` }),
+  );
+  const among = Array.from({ length: 300 }, (_, nth) => record(`of ${nth % 7}`, { principal: `p${nth % 7}` }));
+  for (const each of [...said, ...among, ...said]) store.note(each);
+  for (const micros of [Number.NaN, Number.POSITIVE_INFINITY, 0.5, -3]) store.note(record('odd', { micros }));
+  await store.flush();
+  const rows = recent(store, 1_000);
+  expect(rows.slice(0, -4).map(({ request_id, error, principal }) => [request_id, error, principal])).toEqual(
+    [...said, ...among, ...said].map(({ requestId, error, principal }) => [requestId, error, principal]),
+  );
+  expect(rows.slice(-4).map(({ duration_us }) => duration_us)).toEqual([0, 0, 0, -3]);
 });
