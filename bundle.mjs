@@ -10,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -42,6 +43,8 @@ const input = {
 mkdirSync(DIST, { recursive: true });
 const MADE = mkdtempSync(`${DIST}.bundle-`);
 process.on('exit', () => rmSync(MADE, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
+removeAbandoned();
 
 const bundle = await rolldown({
   cwd: ROOT,
@@ -71,11 +74,12 @@ const imports = /^(?!\s*\/?\*).*(?<![.\w])import\(/m;
 const chunks = output.filter(({ type, fileName }) => type === 'chunk' && !runs.includes(fileName));
 const importing = new Set(chunks.filter(({ code }) => imports.test(code)).map(({ fileName }) => `${MADE}/${fileName}`));
 const require = createRequire(import.meta.url);
-require(`${MADE}/bundle.cjs`).codeWhileLoading(
+const { codeFileOf, codeWhileLoading } = require(`${MADE}/bundle.cjs`);
+codeWhileLoading(
   MADE,
   () => chunks.map(({ fileName }) => require(`${MADE}/${fileName}`)),
   // V8 runs what it finds there: what is half on the disk when the power fails would end every verb.
-  (file, code) => importing.has(file) || writeFileSync(`${file}.code`, code, { flush: true }),
+  (file, code) => importing.has(file) || writeFileSync(codeFileOf(file), code, { flush: true }),
 );
 
 // Replaced file by file, each in one step: a daemon may be running from there and may yet load what is rare, and a verb may start
@@ -94,3 +98,12 @@ for (const name of made) {
 }
 for (const name of readdirSync(BUNDLE, { recursive: true }))
   if (/\.(cjs|map|code)$/.test(name) && !made.includes(name)) rmSync(BUNDLE + name, { force: true });
+
+/** Builds that were killed; one that runs beside this one takes seconds. */
+function removeAbandoned() {
+  const HOUR_MS = 3_600_000;
+  for (const name of readdirSync(DIST).filter((each) => each.startsWith('.bundle-'))) {
+    const age = Date.now() - (statSync(DIST + name, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+    if (age > HOUR_MS) rmSync(DIST + name, { recursive: true, force: true });
+  }
+}

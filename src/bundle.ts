@@ -1,5 +1,5 @@
 // Where the bundle begins: it takes the code that V8 made of a file at build time instead of making it again, which is half
-// of what loading the daemon costs. V8 refuses code that another version of it made, and then compiles as ever.
+// of what loading the daemon costs. Code that another Node made is not taken, and V8 then compiles as ever.
 
 import { readFileSync, statSync } from 'node:fs';
 import { createRequire, wrap } from 'node:module';
@@ -7,7 +7,7 @@ import { dirname, sep } from 'node:path';
 import { Script } from 'node:vm';
 import { underUsualFlags } from './world/young.ts';
 
-type Loaded = { exports: unknown; require(id: string): unknown };
+type Loaded = { exports: unknown };
 type Handlers = Record<string, (module: Loaded, file: string) => void>;
 
 /** How Node loads a file for `require`, by the ending of its name. */
@@ -17,6 +17,9 @@ const { extensions } = createRequire(import.meta.url) as unknown as { extensions
 const [BEFORE, AFTER] = wrap('@')
   .split('@')
   .map((text) => Buffer.from(text)) as [Buffer, Buffer];
+
+/** V8 knows its own version in code that it has made, but neither what Node has changed in it nor for which processor it is. */
+export const codeFileOf = (file: string): string => `${file}.${process.version}-${process.arch}.code`;
 
 export function loadWithCode(folder: string): void {
   const usual = extensions['.js'] as Handlers[string];
@@ -41,8 +44,7 @@ export function codeWhileLoading(folder: string, load: () => void, keep: (file: 
 
 /** Here nothing holds the bytes of the text and the code any more, which would live on while the module loads others. */
 function run(script: Script, module: Loaded, file: string): void {
-  const require = (id: string) => module.require(id);
-  script.runInThisContext().call(module.exports, module.exports, require, module, file, dirname(file));
+  script.runInThisContext().call(module.exports, module.exports, createRequire(file), module, file, dirname(file));
 }
 
 function scriptOf(file: string, cachedData?: Buffer): Script {
@@ -58,7 +60,7 @@ function keptScriptOf(file: string): Script | undefined {
 }
 
 function codeOf(file: string): Buffer | undefined {
-  const code = `${file}.code`;
+  const code = codeFileOf(file);
   try {
     // V8 looks at the length of the text only: whoever changes it by hand is to see that.
     return statSync(file).mtimeMs > statSync(code).mtimeMs ? undefined : readFileSync(code);

@@ -4,6 +4,7 @@ import {
   appendFileSync,
   closeSync,
   cpSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -15,6 +16,8 @@ import {
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, it } from 'vitest';
+import { codeFileOf } from '../../src/bundle.ts';
+import { eventually } from '../support/eventually.ts';
 import { scratch } from '../support/scratch.ts';
 
 const CHUNKS = new URL('../../dist/bundle/chunks/', import.meta.url).pathname;
@@ -23,7 +26,7 @@ const chunks = files.filter((name) => name.endsWith('.cjs'));
 const textOf = (name: string) => readFileSync(join(CHUNKS, name), 'utf8');
 
 it('has code of each chunk, but of those that import by name, and of what is loaded before there is code', () => {
-  const without = chunks.filter((name) => name !== 'young.cjs' && !files.includes(`${name}.code`));
+  const without = chunks.filter((name) => name !== 'young.cjs' && !files.includes(codeFileOf(name)));
   expect(without.filter((name) => !/\bimport\(/.test(textOf(name)))).toEqual([]);
   for (const name of ['run.cjs', 'daemon.cjs', 'undici.cjs']) expect(without).not.toContain(name);
 });
@@ -46,10 +49,11 @@ it('runs a text that somebody has changed since its code was kept, though it is 
   writeFileSync(file, "console.log('one')");
   await run(`
     const { BUNDLE, FOLDER, FILE } = process.env;
-    const keep = (file, code) => require('node:fs').writeFileSync(file + '.code', code);
-    require(BUNDLE).codeWhileLoading(FOLDER, () => require(FILE), keep);
+    const { codeFileOf, codeWhileLoading } = require(BUNDLE);
+    const keep = (file, code) => require('node:fs').writeFileSync(codeFileOf(file), code);
+    codeWhileLoading(FOLDER, () => require(FILE), keep);
   `);
-  const kept = statSync(`${file}.code`).mtimeMs / 1_000;
+  const kept = statSync(codeFileOf(file)).mtimeMs / 1_000;
   const write = (words: string, at: number) => {
     writeFileSync(file, `console.log('${words}')`);
     utimesSync(file, at, at);
@@ -61,11 +65,7 @@ it('runs a text that somebody has changed since its code was kept, though it is 
 });
 
 it('is replaced by a build file by file, each whole, so that what starts or runs meanwhile finds no half of one', async () => {
-  await using dir = await scratch();
-  const root = new URL('../..', import.meta.url).pathname;
-  for (const name of ['src', 'machines', 'plugins', 'bundle.mjs', 'package.json'])
-    cpSync(join(root, name), join(dir.path, name), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(dir.path, 'node_modules'));
+  await using dir = await sources();
   const build = () => execa(process.execPath, ['bundle.mjs'], { cwd: dir.path });
   const bundle = join(dir.path, 'dist/bundle');
   const [program, chunk] = [join(bundle, 'troupe.cjs'), join(bundle, 'chunks/run.cjs')];
@@ -85,3 +85,26 @@ it('is replaced by a build file by file, each whole, so that what starts or runs
   expect(readdirSync(join(bundle, 'chunks'))).not.toContain('gone.cjs');
   expect(readdirSync(join(dir.path, 'dist'))).toEqual(['bundle']);
 });
+
+it('leaves nothing of a build that was ended, and clears away what was left by one that was killed', async () => {
+  await using dir = await sources();
+  const dist = join(dir.path, 'dist');
+  const killed = join(dist, '.bundle-killed');
+  mkdirSync(killed, { recursive: true });
+  utimesSync(killed, 1, 1);
+  const build = execa(process.execPath, ['bundle.mjs'], { cwd: dir.path, reject: false });
+  await eventually(() => expect(readdirSync(dist)).not.toContain('.bundle-killed'));
+  build.kill('SIGTERM');
+  await build;
+  expect(readdirSync(dist).filter((name) => name.startsWith('.bundle-'))).toEqual([]);
+});
+
+/** All that the bundle is made of, in a folder of its own. */
+async function sources() {
+  const dir = await scratch();
+  const root = new URL('../..', import.meta.url).pathname;
+  for (const name of ['src', 'machines', 'plugins', 'bundle.mjs', 'package.json'])
+    cpSync(join(root, name), join(dir.path, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(dir.path, 'node_modules'));
+  return dir;
+}
