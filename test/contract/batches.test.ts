@@ -41,6 +41,12 @@ it('writes half of many while the rest is made, from the second such turn on', a
   expect(await turn(64)).toEqual({ early: 0, writes: 1 });
 });
 
+it('writes no more often when a turn has many more frames than the one before', async () => {
+  const { turn } = piped();
+  await turn(16);
+  expect(await turn(1_000)).toEqual({ early: 2, writes: 3 });
+});
+
 it('writes each frame once and in order, whatever turns bring', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat({ max: 200 }), { maxLength: 12 }), async (counts) => {

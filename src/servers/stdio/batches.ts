@@ -5,6 +5,8 @@
 
 /** Fewer are not worth a second write. */
 const MANY = 16;
+/** The halves of a turn like the one before; what a larger turn has beyond them leaves at its end. */
+const MOST_EARLY = 2;
 
 type Batches = {
   add(frame: Buffer): void;
@@ -16,6 +18,7 @@ export function createBatches(write: (batch: Buffer) => void): Batches {
   let frames: Buffer[] = [];
   let inTurn = 0;
   let half = Number.POSITIVE_INFINITY;
+  let early = 0;
 
   function flush(): void {
     if (frames.length === 0) return;
@@ -27,6 +30,7 @@ export function createBatches(write: (batch: Buffer) => void): Batches {
   function endTurn(): void {
     half = inTurn >= MANY ? Math.floor(inTurn / 2) : Number.POSITIVE_INFINITY;
     inTurn = 0;
+    early = 0;
     flush();
   }
 
@@ -35,7 +39,10 @@ export function createBatches(write: (batch: Buffer) => void): Batches {
       frames.push(frame);
       inTurn++;
       if (inTurn === 1) setImmediate(endTurn);
-      else if (frames.length >= half) flush();
+      else if (frames.length >= half && early < MOST_EARLY) {
+        early++;
+        flush();
+      }
     },
     flush,
   };
