@@ -77,7 +77,7 @@ export class Lane implements Owner {
   readonly #queue = new Queue<InFlight>();
   /** Those that wait until the server has said what it offers. */
   readonly #deferred = new Set<InFlight>();
-  readonly #reserving = new Set<InFlight>();
+  readonly #reserving = new Transients<InFlight, InFlight>();
   readonly #sent = new Transients<string, InFlight>();
   #settings: LaneSettings;
   #gate: Gate = { mode: 'refuse', state: 'stopped', why: '' };
@@ -514,7 +514,7 @@ export class Lane implements Owner {
         if (request.deadline < patienceOf(request) && !isOutage(this.#gate)) request.deadline = patienceOf(request);
       },
       reserve: (request: InFlight) => {
-        this.#reserving.add(request);
+        this.#reserving.set(request, request);
         void this.#reserve(request);
       },
       unreserve: (request: InFlight) => void this.#reserving.delete(request),

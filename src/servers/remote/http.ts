@@ -62,7 +62,7 @@ export class HttpLink implements Link {
 
   request(frame: Buffer, id: string, call: Call): void {
     const sending: Sending = { frame, id, call, epoch: this.#epoch, isSecond: false, post: undefined };
-    this.#sendings.add(id, sending);
+    this.#sendings.add(sending);
     if (this.#phase === 'open' || call.method === 'initialize') this.#start(sending);
   }
 
@@ -145,13 +145,13 @@ export class HttpLink implements Link {
     this.#session = undefined;
     this.#era = undefined;
     this.#stream?.stop();
-    for (const [, { post }] of this.#sendings.entries()) if (post?.isAnswering) post.fail(FORGOTTEN);
+    for (const { post } of this.#sendings.all()) if (post?.isAnswering) post.fail(FORGOTTEN);
     this.#timer = setTimeout((epoch: number) => this.#endOlder(epoch), LAST_WORDS_MS, this.#epoch);
     events.onSessionLost();
   }
 
   #endOlder(than: number): void {
-    for (const [, { post, epoch }] of this.#sendings.entries()) if (epoch < than) post?.fail(FORGOTTEN);
+    for (const { post, epoch } of this.#sendings.all()) if (epoch < than) post?.fail(FORGOTTEN);
   }
 
   #opened(): void {
@@ -159,7 +159,7 @@ export class HttpLink implements Link {
     const { client, maxBytes, events, onDebug } = this.#options;
     this.#phase = 'open';
     this.#isFirst = false;
-    for (const [, sending] of this.#sendings.entries()) if (!sending.post) this.#start(sending);
+    for (const sending of this.#sendings.all()) if (!sending.post) this.#start(sending);
     this.#stream = new Stream({
       client,
       maxBytes,
@@ -234,7 +234,7 @@ export class HttpLink implements Link {
     this.#phase = 'over';
     clearTimeout(this.#timer);
     this.#stream?.stop();
-    for (const [, { post }] of this.#sendings.entries()) post?.abort();
+    for (const { post } of this.#sendings.all()) post?.abort();
     this.#options.client.destroy();
   }
 }

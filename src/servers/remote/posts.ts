@@ -1,6 +1,7 @@
 // The POSTs to one server: requests, which are answered, and one-way messages, which are not; and how many of them may be
 // outstanding.
 
+import { Transients } from '../../calls/transients.ts';
 import type { Failure } from '../../protocol/failures.ts';
 import type { LinkEvents } from '../connection/link.ts';
 import type { Client, Sent } from './client.ts';
@@ -18,8 +19,8 @@ export const bodyOf = (frame: Buffer): Buffer => frame.subarray(0, -1);
 const MAX_OUTSTANDING_BYTES = 64 * 1024 * 1024;
 
 /** The requests that a server has not yet answered, or not yet taken: at most so many, and so many bytes. */
-export class Outstanding<T extends { readonly frame: Buffer }> {
-  readonly #items = new Map<string, T>();
+export class Outstanding<T extends { readonly id: string; readonly frame: Buffer }> {
+  readonly #items = new Transients<string, T>();
   readonly #maxCount: number;
   readonly #onRoom: () => void;
   #bytes = 0;
@@ -29,8 +30,8 @@ export class Outstanding<T extends { readonly frame: Buffer }> {
     this.#onRoom = onRoom;
   }
 
-  add(id: string, item: T): T {
-    this.#items.set(id, item);
+  add(item: T): T {
+    this.#items.set(item.id, item);
     this.#bytes += item.frame.length;
     return item;
   }
@@ -40,8 +41,8 @@ export class Outstanding<T extends { readonly frame: Buffer }> {
   }
 
   /** A copy, because requests may be removed in a loop over it. */
-  entries(): [string, T][] {
-    return [...this.#items];
+  all(): T[] {
+    return this.#items.values();
   }
 
   remove(id: string): void {

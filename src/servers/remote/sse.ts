@@ -22,7 +22,7 @@ export type SseOptions = {
   readonly onRefused: (why: string) => void;
 };
 
-type Sending = { readonly frame: Buffer; sent: Sent | undefined };
+type Sending = { readonly id: string; readonly frame: Buffer; sent: Sent | undefined };
 
 export class SseLink implements Link {
   readonly #options: SseOptions;
@@ -82,7 +82,7 @@ export class SseLink implements Link {
     this.#endpoint = pathWithin(address, pointer);
     if (this.#endpoint === undefined)
       return this.#over('it wants our messages at another origin, and we do not send them there');
-    for (const [id, sending] of this.#sendings.entries()) this.#post(id, sending);
+    for (const sending of this.#sendings.all()) this.#post(sending);
     events.onRoom();
   }
 
@@ -96,11 +96,12 @@ export class SseLink implements Link {
   // ── Up ─────────────────────────────────────────────────────────────────────
 
   request(frame: Buffer, id: string): void {
-    const sending = this.#sendings.add(id, { frame, sent: undefined });
-    if (this.#endpoint !== undefined) this.#post(id, sending);
+    const sending = this.#sendings.add({ id, frame, sent: undefined });
+    if (this.#endpoint !== undefined) this.#post(sending);
   }
 
-  #post(id: string, sending: Sending): void {
+  #post(sending: Sending): void {
+    const { id } = sending;
     const { client, address, events, say, maxBytes } = this.#options;
     const fail = (failure: Failure): void => {
       this.#sendings.remove(id);
