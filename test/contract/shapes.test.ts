@@ -32,9 +32,8 @@ function shapesOf(objects: readonly object[]): number {
 const names = Array.from({ length: MANY }, (_, number) => `n${number}`);
 
 it('tells when each object has a shape of its own', () => {
-  const given = { one: 1 };
   expect(shapesOf(names.map((name) => ({ name })))).toBe(1);
-  expect(shapesOf(names.map((name) => ({ ...given, name })))).toBeGreaterThan(MANY / 2);
+  expect(shapesOf(names.map((name) => ({ [name]: 1 })))).toBe(MANY);
 });
 
 it('keeps the lists of all servers in few shapes', async () => {
