@@ -49,10 +49,9 @@ export function announcer(say: (line: string) => void): Announcer {
 function banner({ version, bus, http, members, tools, config, logFile }: Started): string[] {
   const first = members.find((member) => member.state === 'ready') ?? members[0];
   const isDemo = first?.name === 'everything';
-  const call = isDemo ? 'everything echo message=hi' : `${first?.name ?? '<server>'} <tool> key=value`;
-  const subject = isDemo
-    ? 'troupe.call.everything.echo \'{"message":"hi"}\''
-    : `troupe.call.${first?.name}.<tool> '{}'`;
+  const server = first?.name ?? '<server>';
+  const call = isDemo ? 'everything echo message=hi' : `${server} <tool> key=value`;
+  const subject = isDemo ? 'troupe.call.everything.echo \'{"message":"hi"}\'' : `troupe.call.${server}.<tool> '{}'`;
   return [
     `troupe ${version} is running, pid ${process.pid}`,
     `  bus      ${bus.state === 'online' ? `${bus.url}${bus.managed ? ' (run by troupe)' : ''}` : `offline: ${bus.lastError ?? 'not connected yet'}`}`,

@@ -5,7 +5,8 @@ import { existsSync, readFileSync } from 'node:fs';
 /** The package is two folders above this one in the sources, and three in what was built from them. */
 const PACKAGE = ['../../', '../../../']
   .map((path) => new URL(path, import.meta.url))
-  .find((folder) => existsSync(new URL('package.json', folder))) as URL;
+  .find((folder) => existsSync(new URL('package.json', folder)));
+if (!PACKAGE) throw new Error('troupe: there is no package.json above dist; install the package whole');
 
 export const VERSION: string = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8')).version;
 
