@@ -162,8 +162,9 @@ async function churn() {
       const { errors, failure } = await loader.ask({ job: 'churn', count, subject: 'echo', body: BODY });
       if (errors) throw new Error(`${path}: ${errors} calls failed: ${failure}`);
       await wait(settleMs); // abandoned sessions expire
+      const descriptors = descriptorsOf(troupe.pid); // before its inspector is asked, whose connections go when they like
       const { held, resident } = await heldBy(troupe.pid, port);
-      return { held, resident, descriptors: descriptorsOf(troupe.pid), processes: troupe.children().length };
+      return { held, resident, descriptors, processes: troupe.children().length };
     };
     await turn();
     const [before, after] = [await turn(), await turn()];
