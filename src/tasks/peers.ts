@@ -18,7 +18,10 @@ const MAX_BYTES = 16_384;
 /** So many ids fit well into that. */
 const MAX_IDS = 256;
 
-/** Tasks whose rows have changed, or one whose call goes on. Daemons before 0.7 read one `id` and no `ids`. */
+/**
+ * Tasks whose rows have changed, or one whose call goes on. Daemons before 0.7 read one `id` and no `ids`, and find the other tasks
+ * when they look at the rows.
+ */
 type News = {
   readonly from: string;
   readonly id: string;
