@@ -1,6 +1,7 @@
 // The audit in memory: what happened since the last page was recorded, as the text of the next one. It lies in one buffer, because
 // thousands of small objects that live for a tenth of a second are what collecting garbage costs most for.
 
+import { putDigits } from '../protocol/digits.ts';
 import type { World } from '../world/world.ts';
 import type { Params } from './statements.ts';
 
@@ -122,14 +123,7 @@ class Page {
   #integer(given: number): void {
     const value = Number.isSafeInteger(given) ? given : 0;
     if (value < 0) this.#put(MINUS);
-    let rest = Math.abs(value);
-    let digits = 1;
-    for (let bound = 10; rest >= bound; bound *= 10) digits++;
-    for (let at = this.#length + digits - 1; at >= this.#length; at--) {
-      this.#bytes[at] = ZERO + (rest % 10);
-      rest = Math.floor(rest / 10);
-    }
-    this.#length += digits;
+    this.#length = putDigits(this.#bytes, this.#length, Math.abs(value));
   }
 
   #text(text: string): void {
@@ -206,7 +200,6 @@ const cut = (text: string, most = MAX_CHARACTERS): string => (text.length > most
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const MINUS = 0x2d;
-const ZERO = 0x30;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const BACKSLASH = 0x5c;

@@ -6,7 +6,7 @@ import type { Msg, MsgHdrs } from 'nats';
 import { type Address, isRequestId, type Request, requestedName } from '../../bus/subjects.ts';
 import { durationOf } from '../../config/durations.ts';
 import type { Caller } from '../../operations/parameters.ts';
-import { wrapped } from '../../protocol/compose.ts';
+import { knownBytes, wrapped } from '../../protocol/compose.ts';
 import { TroupeError } from '../../protocol/failures.ts';
 import { isJsonObject, member, members, stringOf } from '../../protocol/json.ts';
 import { hasName, methodOfVerb, rowOf } from '../../protocol/methods.ts';
@@ -148,16 +148,18 @@ function nameOf(tail: string, { headers }: Msg): string {
 /** The body is the arguments, or `{"arguments", "_meta"}` when it has exactly these two members. */
 function namedParams(name: string, body: Buffer, what: string): Buffer {
   const args = objectOf(body, what);
-  const head = `{"name":${JSON.stringify(name)},`;
   const names = args.includes(META)
     ? [...members(args)]
         .map(([key]) => key)
         .sort()
         .join()
     : '';
-  if (names === '_meta,arguments') return Buffer.concat([Buffer.from(head), args.subarray(args.indexOf('{') + 1)]);
-  return wrapped(`${head}"arguments":`, args);
+  if (names === '_meta,arguments')
+    return Buffer.concat([Buffer.from(`{"name":${JSON.stringify(name)},`), args.subarray(args.indexOf('{') + 1)]);
+  return wrapped(argumentsOf(name), args);
 }
+
+const argumentsOf = knownBytes((name) => `{"name":${JSON.stringify(name)},"arguments":`);
 
 const META = Buffer.from('"_meta"');
 
