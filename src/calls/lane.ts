@@ -6,7 +6,7 @@ import type { Failure } from '../protocol/failures.ts';
 import { mayBeCancelled } from '../protocol/methods.ts';
 import type { Call, Outcome } from './call.ts';
 import { type Caller, Callers } from './callers.ts';
-import { answers, type Gate, type Mask, outcomes } from './outcomes.ts';
+import { answers, type Gate, outcomes } from './outcomes.ts';
 import { NO_PERMITS, type Permits, type Tell } from './permits.ts';
 import { flushProgress, relayProgress } from './progress.ts';
 import { Queue } from './queue.ts';
@@ -46,7 +46,6 @@ export type LaneOptions = {
   readonly requests: Requests;
   /** Why a call must not be sent, asked when it is about to be: only then is it known what the server offers. */
   readonly refusalOf: (call: Call) => Failure | undefined;
-  readonly mask?: Mask | undefined;
   /** Without them every call is clear. */
   readonly permits?: Permits;
   /** Gives an admitted request to the lane that shall have it; without it that is this one. */
@@ -95,7 +94,7 @@ export class Lane implements Owner {
     this.#drive = options.requests.drive;
     this.#settings = options.settings;
     this.#permits = options.permits ?? NO_PERMITS;
-    this.#say = outcomes(options.server, options.mask);
+    this.#say = outcomes(options.server);
     this.#callers = new Callers(options.requests.world);
     this.#lastActiveAt = options.requests.world.now();
     this.effects = {

@@ -22,21 +22,15 @@ const FATE: Record<Delivery, string> = {
   failed: 'the request failed',
 };
 
-/** How troupe's own words are freed from the secrets that it knows. */
-export type Mask = (text: string) => string;
-export const NO_MASK: Mask = (text) => text;
-
 const NAMED_CHARACTERS = 128;
-/** A URI may be as long as a message, and is not looked through whole. */
-const MASKED_CHARACTERS = 65_536;
 
-/** What a call is about, as far as it is named. Masked first and then cut, because a part of a secret is not known as one. */
-export const namedBy = ({ name, method }: Pick<Call, 'name' | 'method'>, mask: Mask, most = NAMED_CHARACTERS): string =>
-  mask((name || method).slice(0, MASKED_CHARACTERS)).slice(0, most);
+/** What a call is about, as a sentence names it. A URI may be as long as a message. */
+export const nameIn = ({ name, method }: Pick<Call, 'name' | 'method'>): string =>
+  (name || method).slice(0, NAMED_CHARACTERS);
 
 export type Outcomes = ReturnType<typeof outcomes>;
 
-export function outcomes(server: string, mask = NO_MASK) {
+export function outcomes(server: string) {
   const fail = (code: FailureCode, delivery: Delivery, message: string, state?: string): Outcome => ({
     ok: false,
     failure: { code, delivery, message, server, ...(state !== undefined && { state }) },
@@ -59,7 +53,7 @@ export function outcomes(server: string, mask = NO_MASK) {
       fail('cancelled', delivery, `call to ${server} was cancelled${why && `: ${why}`}; ${FATE[delivery]}`, state),
     timeout: ({ deadline, startedAt, call, question }: InFlight, { state }: Gate, delivery: Delivery): Outcome => {
       const waited = Math.round(deadline - startedAt);
-      const message = `server ${server} (${state}) did not answer ${namedBy(call, mask)} within ${waited} ms`;
+      const message = `server ${server} (${state}) did not answer ${nameIn(call)} within ${waited} ms`;
       const why = question && `, and nobody answered what it asked (\`${question}\` would have)`;
       return fail('timeout', delivery, `${message}${why}; ${FATE[delivery]}`, state);
     },

@@ -142,7 +142,7 @@ export class Fleet {
   }
 
   refusalOf(call: Call, member: Member): Failure | undefined {
-    return refusal(member, this.#options.catalog, call, this.#options.mask);
+    return refusal(member, this.#options.catalog, call);
   }
 
   /** First what its caller has to put in place, then whether somebody's word is needed. */
@@ -340,13 +340,12 @@ export class Fleet {
   }
 
   #laneOptions(config: ServerConfig, member: () => Member): LaneOptions {
-    const { permissions, catalog, mask } = this.#options;
+    const { permissions, catalog } = this.#options;
     return {
       server: config.name,
       settings: config.settings,
       requests: this.#requests,
-      refusalOf: (call) => refusal(member(), catalog, call, mask),
-      mask,
+      refusalOf: (call) => refusal(member(), catalog, call),
       permits: {
         needOf: (call) => (call.ready ? 'defer' : permissions.needOf(member(), call)),
         awaitList: (request, tell) => this.#awaitReady(member(), request, tell),

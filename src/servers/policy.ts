@@ -2,7 +2,7 @@
 // Checked at the last moment, because a sleeping server's capabilities are only known once it is awake.
 
 import type { Call } from '../calls/call.ts';
-import { type Mask, NO_MASK, namedBy } from '../calls/outcomes.ts';
+import { nameIn } from '../calls/outcomes.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { offers } from '../catalog/facts.ts';
 import { glob, permission } from '../catalog/patterns.ts';
@@ -14,16 +14,16 @@ import type { Member } from './member.ts';
 /** More than we put around the params of a call: its id, its method, a progress token, that it is a task. */
 const FRAME_BYTES = 4_096;
 
-export function refusal(member: Member, catalog: Catalog, call: Call, mask = NO_MASK): Failure | undefined {
+export function refusal(member: Member, catalog: Catalog, call: Call): Failure | undefined {
   if (call.upstream !== undefined) return undefined; // it was let in, and nothing is sent again
   const { server, facts } = member;
-  const harm = harmOf(member, call, mask);
+  const harm = harmOf(member, call);
   if (harm) return harm;
   if (call.method === 'tools/call' && !isAllowed(member, call.name))
     return unsent(
       server,
       'unauthorized',
-      `tool ${namedBy(call, mask)} of ${server} is not allowed; see x-troupe.tools in the configuration`,
+      `tool ${nameIn(call)} of ${server} is not allowed; see x-troupe.tools in the configuration`,
     );
   if (!mayPass(member, call.method)) return unsent(server, 'unsupported', notPassed(server, call.method));
   if (facts && !offers(facts, call.method)) return unsent(server, 'unsupported', notOffered(server, call.method));
@@ -33,17 +33,17 @@ export function refusal(member: Member, catalog: Catalog, call: Call, mask = NO_
   if (!isFresh || names.has(call.name)) return undefined;
   const guess = nearest(call.name, [...names].slice(0, 500));
   const hint = guess ? `did you mean ${guess}?` : `see troupe ${kind} ${server}`;
-  return unsent(server, 'unknownName', `server ${server} has no ${kind.slice(0, -1)} ${namedBy(call, mask)}; ${hint}`);
+  return unsent(server, 'unknownName', `server ${server} has no ${kind.slice(0, -1)} ${nameIn(call)}; ${hint}`);
 }
 
 /** Why a request would harm its server, be it a caller's or one that we send because of callers. */
-export function harmOf({ server, suspects, config }: Member, call: Call, mask: Mask): Failure | undefined {
+export function harmOf({ server, suspects, config }: Member, call: Call): Failure | undefined {
   const { maxSendBytes } = config.settings;
   if (call.params.length + FRAME_BYTES > maxSendBytes)
     return unsent(
       server,
       'tooLarge',
-      `${namedBy(call, mask)} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
+      `${nameIn(call)} has ${call.params.length} bytes, more than ${server} is sent; it was not sent: make it smaller, or raise x-troupe.maxSendBytes (${maxSendBytes}) if the server reads more`,
     );
   if (suspects.size > 0 && suspects.isGuilty(call))
     return unsent(

@@ -5,9 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Call } from '../../src/calls/call.ts';
-import { type Gate, namedBy, outcomes } from '../../src/calls/outcomes.ts';
-import { newRequest, type Owner } from '../../src/calls/request.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { openLog } from '../../src/telemetry/log.ts';
@@ -25,8 +22,6 @@ function found(file: object, env: NodeJS.ProcessEnv = {}): string[] {
     rmSync(folder, { recursive: true });
   }
 }
-const OPEN: Gate = { mode: 'open', state: 'ready', why: '' };
-const LIMITS = { timeoutMs: 5, maxTimeoutMs: 5 };
 const stdio = (more: object) => ({ mcpServers: { s: { command: 'node', ...more } } });
 const withEnv = (env: Record<string, string>) => found(stdio({ env }));
 
@@ -129,23 +124,6 @@ describe('what is said', () => {
     learn(['pear', '1234']);
     expect(mask('pear, appear, pid 12345, (1234)')).toBe('[masked], appear, pid 12345, ([masked])');
     expect(createSecrets().mask('nothing is known')).toBe('nothing is known');
-  });
-
-  it('is masked before a long name is cut, so that no part of it is left', () => {
-    const { learn, mask } = createSecrets();
-    const secret = 'ghp_Zx81kQpLmN0aBcDeFgHiJkLmNoPqRsTuVwXyZ012';
-    learn([secret]);
-    for (let before = 100; before < 128; before++) {
-      const call = { name: `https://files.example/${'a'.repeat(before - 22)}${secret}`, method: 'resources/read' };
-      for (const said of [namedBy(call, mask), namedBy(call, mask, 110)]) {
-        expect(said).not.toContain(secret.slice(0, 4));
-        expect(said.length).toBeLessThanOrEqual(128);
-      }
-      const request = { ...newRequest({ ...call } as Call, {} as Owner, LIMITS, 0), deadline: 5 };
-      const told = outcomes('files', mask).timeout(request, OPEN, 'not sent');
-      expect(JSON.stringify(told)).toContain('did not answer https://files.example/');
-      expect(JSON.stringify(told)).not.toContain(secret.slice(0, 4));
-    }
   });
 
   it('is masked in the log, whatever JSON makes of it, and the lines stay lines', () => {

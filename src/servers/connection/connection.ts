@@ -167,7 +167,7 @@ class Connection {
       openMs: config.settings.openMs,
       hostCapabilities: () => this.#world.hostCapabilities?.(this.#member) ?? {},
       maxSendBytes: () => this.#member.config.settings.maxSendBytes,
-      refusalOf: (call) => harmOf(this.#member, call, (text) => this.#masked(text)),
+      refusalOf: (call) => harmOf(this.#member, call),
       send: (frame, method) => this.#notify(frame, method),
       reply: (frame) => this.#reply(frame),
       onNegotiated: this.#link.negotiated,
