@@ -107,7 +107,7 @@ export function newRequest(call: Call, owner: Owner, limits: Limits, startedAt: 
     progress: undefined,
     stopFlush: undefined,
     lastProgress: Number.NEGATIVE_INFINITY,
-    relayedAt: 0,
+    relayedAt: Number.NEGATIVE_INFINITY,
     holds: 0,
     question: '',
     withdraw: undefined,

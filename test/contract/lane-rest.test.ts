@@ -7,18 +7,19 @@ import { createLane } from '../../src/calls/lane.ts';
 import type { InFlight } from '../../src/calls/request.ts';
 import { createRequests } from '../../src/calls/requests.ts';
 import { requestBehind } from '../../src/servers/attribution.ts';
-import { realWorld } from '../../src/world/world.ts';
+import { realWorld, type World } from '../../src/world/world.ts';
 import { eventually } from '../support/eventually.ts';
+import { simulatedWorld } from '../support/simulated-world.ts';
 
 const SETTINGS = { timeoutMs: 5_000, maxTimeoutMs: 10_000, maxInFlight: 1, maxQueued: 10, holdMs: 1_000 };
 
-function stage(driver: 'table' | 'actor') {
+function stage(driver: 'table' | 'actor', world: World = realWorld) {
   const written: any[] = [];
   const outcomes: Outcome[] = [];
   const lane = createLane({
     server: 'alpha',
     settings: SETTINGS,
-    requests: createRequests({ driver, world: realWorld, onCrash: (error) => expect.unreachable(String(error)) }),
+    requests: createRequests({ driver, world, onCrash: (error) => expect.unreachable(String(error)) }),
     refusalOf: () => undefined,
     onSettled: ({ call }, outcome) => call.settle(outcome),
     onWanted: () => {},
@@ -60,6 +61,18 @@ describe.each(['table', 'actor'] as const)('a lane driven by the %s', (driver) =
     expect(heard.length).toBeLessThan(100);
     s.lane.answer(id, 'result', Buffer.from('{}'));
     expect(heard.at(-1)).toBe(1_000);
+  });
+
+  it('relays a burst of progress whole, also in the first moment of a daemon', () => {
+    const s = stage(driver, simulatedWorld());
+    s.attach();
+    s.open();
+    const heard: number[] = [];
+    const onSignal = (signal: Signal) => void (signal.type === 'progress' && heard.push(signal.progress));
+    const { id } = s.lane.submit({ ...s.call('a'), onSignal }) as InFlight;
+    const burst = Array.from({ length: 30 }, (_, nth) => nth + 1);
+    for (const progress of burst) s.lane.progress(id, { progress });
+    expect(heard).toEqual(burst);
   });
 
   it('tells when the last call at the server is done, at once if there is none', () => {
