@@ -1,16 +1,14 @@
-// How V8 collects garbage while megabytes pass by. It counts the memory of buffers like that of old objects, so buffers that live for
-// milliseconds make it mark the whole heap on all its threads, over and over, ahead of the shortage that it expects. The
-// shortage does not come: a collection of young objects frees them. So while much passes, and the heap is so small that
-// marking it at once is a short pause, V8 is told not to begin ahead of time (ADR 39).
+// How V8 collects garbage while megabytes pass by, be they few large answers or many small ones. It counts the memory of buffers
+// like that of old objects, so buffers that live for milliseconds make it mark the whole heap, over and over, ahead of the
+// shortage that it expects. The shortage does not come: a collection of young objects frees them. So while much passes, and the
+// heap is so small that marking it at once is a short pause, V8 is told not to begin ahead of time (ADR 39).
 
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { realWorld, type World } from './world.ts';
 
 const MIB = 2 ** 20;
-/** Smaller buffers are not counted. */
-export const COUNTED_BYTES = 64 * 1024;
 /** So much within a look is many collections. */
-const MUCH_BYTES = 16 * MIB;
+const MUCH_BYTES = 4 * MIB;
 const LOOK_MS = 1_000;
 /** After so long with less than that all is as it was. */
 const QUIET_MS = 10_000;
@@ -28,10 +26,10 @@ const ownHeap: Heap = {
   markAtOnce: (isWanted) => setFlagsFromString(isWanted ? '--no-incremental-marking' : '--incremental-marking'),
 };
 
-/** A large buffer was made to be handed on. */
-export const largePasses = watchLarge(realWorld, ownHeap);
+/** So much was read to be handed on. */
+export const bytesPass = watchBytes(realWorld, ownHeap);
 
-export function watchLarge(world: World, heap: Heap): (bytes: number) => void {
+export function watchBytes(world: World, heap: Heap): (bytes: number) => void {
   let passed = 0;
   let since = 0;
   let quietMs = 0;

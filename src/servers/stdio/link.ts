@@ -9,7 +9,7 @@ import { splitLines } from '../../protocol/lines.ts';
 import { processIdentity } from '../../store/process-identity.ts';
 import type { Store } from '../../store/store.ts';
 import { allowance } from '../../telemetry/allowance.ts';
-import { COUNTED_BYTES, largePasses } from '../../world/collector.ts';
+import { bytesPass } from '../../world/collector.ts';
 import type { Link, LinkEvents } from '../connection/link.ts';
 import type { Member } from '../member.ts';
 import { openCage } from './cage.ts';
@@ -23,10 +23,7 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
   const stderr = readStderr(logger.child({ source: 'stderr' }));
   const lines = splitLines({
     maxBytes: settings.maxFrameBytes,
-    onLine: (line) => {
-      if (line.length >= COUNTED_BYTES) largePasses(line.length);
-      events.onMessage(line);
-    },
+    onLine: (line) => events.onMessage(line),
     onTooLong: () =>
       events.onClosed(`it sent a frame of more than ${settings.maxFrameBytes} bytes (x-troupe.maxFrameBytes)`, false),
   });
@@ -39,6 +36,7 @@ export function stdioLink(world: StdioWorld, member: Member, config: StdioServer
     env: childEnvironment(world.env, settings.env, env, world.daemon),
     cage: openCage(world.daemon, member.server, world.env),
     onOutput: (chunk) => {
+      bytesPass(chunk.length);
       lines.push(chunk);
       events.onChunk();
     },
